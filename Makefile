@@ -1,0 +1,47 @@
+# The front door. Each target does all the set-up it needs, and nothing twice.
+# Underneath are CMake presets (CMakePresets.json), for editors and for
+# everything finer than this.
+
+JOBS ?= $(shell nproc)
+# Warnings are errors in CI alone: a newer compiler must not stop a user.
+WERROR := $(if $(CI),ON,OFF)
+
+# Every time, since it takes half a second and the settings may have changed;
+# only warnings, errors and the first finding of LibTorch are worth a line.
+configure = @cmake -DREFORMER_WERROR=$(WERROR) >/dev/null --preset
+build = @cmake --build --parallel $(JOBS) --preset
+
+.PHONY: all test test-asan bench format clean help setup
+.DEFAULT_GOAL := all
+
+all: setup  ## build build/reformer and the library (this is plain `make`)
+	$(configure) release
+	$(build) release --target cli
+
+test: setup  ## build and run all tests
+	$(configure) release
+	$(build) release
+	@ctest --preset release
+
+test-asan: setup  ## run the tests under address and undefined sanitizers
+	$(configure) asan
+	$(build) asan
+	@ctest --preset asan
+
+bench: all  ## time attention against length; picture in build/bench
+	@tools/setup gnuplot
+	@tools/bench.sh build
+
+setup:  ## install what is missing: Debian packages, LibTorch
+	@tools/setup
+
+format:  ## clang-format all sources in place
+	@tools/setup clang-format
+	@git ls-files -co --exclude-standard -- '*.h' '*.cpp' \
+	  | xargs clang-format -i
+
+clean:  ## remove build/ (LibTorch stays in third_party/)
+	@rm -rf build
+
+help:  ## show this list
+	@sed -n 's/^\([a-z-]*\):.*##/  make \1\t/p' Makefile | expand -t 20

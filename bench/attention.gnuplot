@@ -1,0 +1,41 @@
+# Does LSH attention's time grow with length as it should, and from which
+# length on is it faster than exact attention?
+#
+#   gnuplot -e "series='FILE'; picture='FILE.png'; subject='...'" \
+#     bench/attention.gnuplot
+#
+# series: what attention_series.py makes; subject: the small print.
+
+set terminal pngcairo size 1100,750 font "Sans,13" linewidth 1.5
+set output picture
+
+set title "{/:Bold=17 Time of attention against length}\n{/=12 ".subject."}" \
+  offset 0,0.3
+set xlabel "length (positions)"
+set ylabel "forward + backward pass (seconds)"
+
+set logscale x 2
+set logscale y 10
+set xtics ("256" 256, "512" 512, "1K" 1024, "2K" 2048, "4K" 4096, \
+  "8K" 8192, "16K" 16384, "32K" 32768, "64K" 65536, "128K" 131072, \
+  "256K" 262144, "512K" 524288, "1M" 1048576)
+set ytics ("1 µs" 1e-6, "10 µs" 1e-5, "100 µs" 1e-4, "1 ms" 1e-3, \
+  "10 ms" 1e-2, "100 ms" 0.1, "1 s" 1, "10 s" 10, "100 s" 100, "1000 s" 1000)
+set mytics 10
+set offsets graph 0.02, graph 0.02, 0, 0
+set grid xtics ytics linecolor rgb "#d0d0d0", linecolor rgb "#ececec"
+set border 3 linecolor rgb "#606060"
+set tics nomirror
+set key top left reverse Left spacing 1.3
+
+set style line 1 linecolor rgb "#d1495b" linewidth 2 pointtype 5 pointsize 1.1
+set style line 2 linecolor rgb "#74b3ce" linewidth 2 pointtype 7 pointsize 1.2
+set style line 3 linecolor rgb "#09577f" linewidth 2 pointtype 7 pointsize 1.2
+set style line 4 linecolor rgb "#7fb069" linewidth 2 pointtype 9 pointsize 1.2
+set style line 5 linecolor rgb "#3d5a2a" linewidth 2 pointtype 9 pointsize 1.2
+
+# The first block is exact attention where that was measured at all.
+stats series using 1:2 nooutput
+first = system("head -n 1 ".series) eq '"exact attention"' ? 1 : 2
+plot for [i = 0:STATS_blocks - 1] series index i using 1:2 \
+  with linespoints linestyle first + i title columnheader(1)

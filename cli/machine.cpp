@@ -1,0 +1,46 @@
+#include "cli/machine.h"
+
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "reformer/core/instruction_set.h"
+#include "reformer/core/parallel.h"
+
+namespace reformer::cli {
+namespace {
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown processor";
+}
+
+}  // namespace
+
+int available_threads() {
+  // Before LibTorch's first parallel work sets it to the physical cores.
+  static const int count = threads();
+  return count;
+}
+
+void use_threads(int count) {
+  set_threads(count);
+  // LibTorch would otherwise set its own default at its first parallel work.
+  at::set_num_threads(count);
+}
+
+int64_t physical_memory_bytes() {
+  return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+}
+
+std::string describe_machine() {
+  return processor_name() + ", " + std::to_string(threads()) +
+         (threads() == 1 ? " thread, " : " threads, ") +
+         name_of(instruction_set()) + " kernels";
+}
+
+}  // namespace reformer::cli

@@ -1,0 +1,89 @@
+// The `reformer` program: finds the subcommand, and catches every error once.
+#include <c10/util/Exception.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "cli/bench.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
+#include "reformer/core/errors.h"
+
+namespace reformer::cli {
+namespace {
+
+constexpr const char* kVersion = "0.1.0";  // of CMakeLists.txt: cli_test looks
+
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+int fail(int status, const std::string& message) {
+  std::fprintf(stderr, "reformer: %s\n", message.c_str());
+  return status;
+}
+
+void add_commands(CLI::App& app, Action& action) {
+  app.formatter(help_formatter());  // before the commands, which inherit it
+  app.set_version_flag("--version", std::string("reformer ") + kVersion);
+  add_bench(app, action);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Reformers for sequences of up to millions of tokens.",
+               "reformer");
+  Action action;
+  add_commands(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    print(app.help());
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    print(version.what() + std::string("\n"));
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return fail(kWrongUsage, advice_on(app, error));
+  }
+  if (!action) {
+    return fail(kWrongUsage, "a command is required: " +
+                                 command_names(deepest_command(app)) +
+                                 "; --help says more");
+  }
+  action();
+  return 0;
+}
+
+// LibTorch's messages go on with stack traces.
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+int run_and_report(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const OutputClosed&) {
+    return 0;
+  } catch (const Error& error) {
+    return fail(kFailed, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(kFailed, "out of memory: try shorter or fewer sequences");
+  } catch (const c10::Error& error) {
+    const std::string message = first_line(error.what_without_backtrace());
+    const bool memory = message.find("can't allocate") != std::string::npos;
+    return fail(kFailed, (memory ? "out of memory: " : "") + message);
+  } catch (const std::exception& error) {
+    return fail(kFailed, first_line(error.what()));
+  }
+}
+
+}  // namespace
+}  // namespace reformer::cli
+
+int main(int argc, char** argv) {
+  // A closed pipe then is an error of the write, which ends the run in order.
+  std::signal(SIGPIPE, SIG_IGN);
+  return reformer::cli::run_and_report(argc, argv);
+}

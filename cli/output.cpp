@@ -1,0 +1,56 @@
+#include "cli/output.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "reformer/core/errors.h"
+
+namespace reformer::cli {
+namespace {
+
+void print_aside(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
+bool is_terminal(int file) { return isatty(file) == 1; }
+
+}  // namespace
+
+void print(const std::string& text) {
+  errno = 0;
+  const bool written =
+      std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+  if (written) return;
+  if (errno == EPIPE) throw OutputClosed();
+  throw Error(std::string("cannot write to standard output: ") +
+              std::strerror(errno));
+}
+
+Report::Report(bool json) : json_(json), updates_(is_terminal(STDERR_FILENO)) {}
+Report::~Report() { clear_progress(); }
+
+void Report::progress(const std::string& what) {
+  clear_progress();
+  print_aside(updates_ ? what : what + "\n");
+}
+
+void Report::text(const std::string& table_lines) {
+  clear_progress();
+  if (!json_) {
+    print(table_lines);
+  } else if (!is_terminal(STDOUT_FILENO)) {  // else it would read twice there
+    print_aside(table_lines);
+  }
+}
+
+void Report::json(const std::string& line) {
+  clear_progress();
+  if (json_) print(line);
+}
+
+void Report::clear_progress() {
+  if (updates_) print_aside("\r\033[K");  // erases to the line's end
+}
+
+}  // namespace reformer::cli

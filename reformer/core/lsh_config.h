@@ -1,0 +1,45 @@
+// The settings of LSH attention, listed once (paper Sec. 2).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace reformer {
+
+// Which places of the sorted order a query may reach within its bucket.
+enum class Window {
+  kChunk,     // the paper's: the query's own chunk and the previous one
+  kTrailing,  // the last chunk_length places: exactly causal
+};
+
+std::string name_of(Window window);            // "chunk", "trailing"
+Window window_named(const std::string& name);  // throws Error
+
+struct LshConfig {
+  int64_t rounds = 4;
+  int64_t chunk_length = 128;
+  int64_t n_buckets = 0;
+  int64_t local_window = 0;
+  Window window = Window::kTrailing;
+  bool causal = true;
+
+  template <class Visitor>
+  void visit(Visitor&& v) {
+    v("lsh.rounds", rounds, "independent hash rounds (paper Sec. 2)");
+    v("lsh.chunk_length", chunk_length, "m: sorted positions per chunk");
+    v("lsh.n_buckets", n_buckets, "buckets a round; 0: by training length");
+    v("lsh.local_window", local_window,
+      "last positions joined as one more round; 0: none, as in the paper");
+    v("lsh.window", window, "chunk (the paper's) or trailing");
+    v("lsh.causal", causal, "attend to the past only");
+  }
+};
+
+// What the rotations of a layer are drawn from: the same key, the same hash.
+struct HashKey {
+  uint64_t seed = 0;
+  uint64_t step = 0;
+  uint32_t layer = 0;
+};
+
+}  // namespace reformer

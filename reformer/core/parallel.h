@@ -1,0 +1,22 @@
+// The one way in which this library uses several threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace reformer {
+
+// Calls body(task) once for every task in [0, tasks), each on some thread, in
+// any order, and returns when all have ended. The first exception that a task
+// throws is thrown again here. Runs in line when called from inside a task.
+//
+// Results must not depend on which thread runs a task nor in which order: that
+// is what makes every operation the same, bit for bit, for any thread count.
+void parallel_tasks(int64_t tasks, const std::function<void(int64_t)>& body);
+
+// How many threads parallel_tasks uses. LibTorch shares the setting, because
+// both run on one OpenMP runtime.
+int threads();
+void set_threads(int count);
+
+}  // namespace reformer

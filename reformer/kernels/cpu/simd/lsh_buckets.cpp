@@ -1,0 +1,121 @@
+// The hash of 16 vectors at a time: the product with the rotations is the same
+// small product as the attention's scores, with the columns as keys, so every
+// argmax is a vertical comparison of the 16 lanes.
+#include "reformer/kernels/lsh_buckets.h"
+
+#include "reformer/core/parallel.h"
+#include "reformer/kernels/cpu/simd/interval_tile.h"
+
+namespace reformer::kernels::cpu::REFORMER_ISA {
+namespace {
+
+constexpr int64_t kHashRows = 1024;  // of one task
+
+// Argmax of [r; -r] over `half` columns of [columns, 16], a lane a vector.
+// [r; -r] is never built: its largest entry is either max(r) or -min(r). Ties
+// go to the first of equals, and so to the positive half.
+template <class T>
+IndexVector<T> argmax_of_signed(const T* columns, int64_t half) {
+  Vector<T> max = load(columns);
+  Vector<T> min = max;
+  IndexVector<T> at_max = {};
+  IndexVector<T> at_min = {};
+  for (int64_t j = 1; j < half; ++j) {
+    const Vector<T> r = load(columns + j * kPanel);
+    const IndexVector<T> here = Index<T>(j) - IndexVector<T>{};
+    at_max = r > max ? here : at_max;
+    max = r > max ? r : max;
+    at_min = r < min ? here : at_min;
+    min = r < min ? r : min;
+  }
+  return max >= -min ? at_max : at_min + Index<T>(half);
+}
+
+// The rotations of one head, as panels of columns [.., d, 16]; the columns of
+// every round begin a new panel.
+template <class T>
+void pack_rotations(const LshBucketsArgs<T>& args, int64_t head, int64_t width,
+                    int64_t panels_per_round, T* packed) {
+  std::fill_n(packed, args.rounds * panels_per_round * kPanel * width, T(0));
+  for (int64_t round = 0; round < args.rounds; ++round) {
+    const float* from = args.rotations +
+                        (head * args.rounds + round) * args.d_head * args.columns;
+    for (int64_t j = 0; j < args.columns; ++j) {
+      T* panel = packed +
+                 (round * panels_per_round + j / kPanel) * kPanel * width;
+      for (int64_t c = 0; c < args.d_head; ++c) {
+        panel[c * kPanel + j % kPanel] = from[c * args.columns + j];
+      }
+    }
+  }
+}
+
+// Mixed radix, the first factor most significant.
+template <class T>
+void write_buckets(const LshBucketsArgs<T>& args, const T* columns, int64_t n,
+                   uint16_t* buckets) {
+  for (int v = 0; v < kPanelVectors<T>; ++v) {
+    IndexVector<T> bucket = {};
+    const T* at = columns + v * kLanes<T>;
+    for (int64_t f = 0; f < args.n_factors; ++f) {
+      const int64_t half = args.factors[f] / 2;
+      bucket = bucket * Index<T>(args.factors[f]) + argmax_of_signed(at, half);
+      at += half * kPanel;
+    }
+    for (int lane = 0; lane < kLanes<T> && v * kLanes<T> + lane < n; ++lane) {
+      buckets[v * kLanes<T> + lane] = static_cast<uint16_t>(bucket[lane]);
+    }
+  }
+}
+
+}  // namespace
+
+// One task hashes up to 1024 vectors of one head in all rounds.
+template <class T>
+void lsh_buckets(const LshBucketsArgs<T>& args) {
+  const int64_t width = padded<T>(args.d_head);
+  const int64_t panels = (args.columns + kPanel - 1) / kPanel;
+  const int64_t rotation_size = args.rounds * panels * kPanel * width;
+  Scratch<T> rotations(args.heads * rotation_size);
+  parallel_tasks(args.heads, [&](int64_t head) {
+    pack_rotations(args, head, width, panels, &rotations[head * rotation_size]);
+  });
+
+  const int64_t blocks = (args.length + kHashRows - 1) / kHashRows;
+  parallel_tasks(args.batch * args.heads * blocks, [&](int64_t task) {
+    const int64_t batch = task / blocks / args.heads;
+    const int64_t head = task / blocks % args.heads;
+    const T* vectors = args.vectors.head(batch, head);
+    const T* rotated = &rotations[head * rotation_size];
+    uint16_t* buckets = args.buckets +
+                        (task / blocks) * args.rounds * args.length;
+    Scratch<T> panel(kPanel * width);
+    Scratch<T> columns(panels * kPanel * kPanel);
+    const int64_t begin = task % blocks * kHashRows;
+    const int64_t end = std::min(begin + kHashRows, args.length);
+    for (int64_t i = begin; i < end; i += kPanel) {
+      const int64_t n = std::min<int64_t>(kPanel, end - i);
+      const T* rows[kPanel];
+      for (int64_t r = 0; r < kPanel; ++r) {
+        rows[r] = r < n ? vectors + (i + r) * args.vectors.row_stride
+                        : kZeroRow<T>;
+      }
+      pack_panel(rows, args.d_head, width, panel.data());
+      const int64_t needed = (args.columns + kKeyGroup - 1) / kKeyGroup * kKeyGroup;
+      for (int64_t round = 0; round < args.rounds; ++round) {
+        score_panels(rotated + round * panels * kPanel * width, width,
+                     panel.data(), args.d_head, 0, needed, columns.data(),
+                     [] {});
+        write_buckets(args, columns.data(), n,
+                      buckets + round * args.length + i);
+      }
+    }
+  });
+}
+
+template void lsh_buckets(const LshBucketsArgs<float>&);
+#ifndef __AVX2__  // float64 runs on the plain kernel alone
+template void lsh_buckets(const LshBucketsArgs<double>&);
+#endif
+
+}  // namespace reformer::kernels::cpu::REFORMER_ISA

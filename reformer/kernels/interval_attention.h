@@ -1,0 +1,65 @@
+// Softmax attention in which every query sees one interval of a permuted
+// sequence in each round, and each pair counts once, however many rounds found
+// it (paper Sec. 2 and Appendix A; docs/numerics.md has the equations).
+#pragma once
+
+#include <cstdint>
+
+#include "reformer/kernels/rows.h"
+
+namespace reformer::kernels {
+
+// R permutations of the positions and, for each query, an interval of each.
+// The strides are those of a (batch, head); 0 shares one order among them.
+struct RoundsView {
+  const int32_t* order;     // [rounds, length]: the position at each place
+  const int32_t* place;     // [length, rounds]: the place of each position
+  const int32_t* interval;  // [length, rounds, 2]: begin and end, in places
+  int64_t order_batch_stride;
+  int64_t order_head_stride;
+  int64_t place_batch_stride;
+  int64_t place_head_stride;
+  int64_t interval_batch_stride;
+  int64_t interval_head_stride;
+  int64_t rounds;
+};
+
+template <class T>
+struct IntervalAttentionArgs {
+  Rows<const T> q;   // [batch, heads, length, d_head]
+  Rows<const T> k;   // data null: shared with q, unit keys, self excluded
+  Rows<const T> v;   // [batch, heads, length, d_head]
+  const bool* mask;  // [batch, length], true: real; null: all are
+  RoundsView rounds;
+  Rows<T> output;  // [batch, heads, length, d_head], written
+  T* lse;          // [batch, heads, length], written: log-sum-exp of the union
+  int64_t batch;
+  int64_t heads;
+  int64_t length;
+  int64_t d_head;
+};
+
+template <class T>
+struct IntervalAttentionGradArgs {
+  IntervalAttentionArgs<T> forward;  // output and lse as the forward left them
+  Rows<const T> d_output;            // [batch, heads, length, d_head]
+  Rows<T> d_q;                       // likewise, written
+  Rows<T> d_k;                       // likewise; data null where k is
+  Rows<T> d_v;                       // likewise, written
+};
+
+// Rows of q or k at most this long are keys of zero and carry no gradient as
+// keys.
+inline constexpr double kSmallestKeyNorm = 1e-6;
+
+namespace cpu {
+void interval_attention(const IntervalAttentionArgs<float>& args);
+void interval_attention(const IntervalAttentionArgs<double>& args);
+void interval_attention_grad(const IntervalAttentionGradArgs<float>& args);
+void interval_attention_grad(const IntervalAttentionGradArgs<double>& args);
+
+// Query rows that share one hull of keys: what an interval is rounded up to.
+inline constexpr int64_t kTileRows = 16;
+}  // namespace cpu
+
+}  // namespace reformer::kernels

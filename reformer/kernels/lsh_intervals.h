@@ -1,0 +1,34 @@
+// The interval of sorted places that each query attends to, in every round.
+#pragma once
+
+#include <cstdint>
+
+#include "reformer/core/lsh_config.h"
+
+namespace reformer::kernels {
+
+// The window of one round. A length of at least the sequence's is no window:
+// the whole bucket.
+struct WindowRule {
+  Window window;
+  int64_t length;
+};
+
+struct LshIntervalsArgs {
+  const uint16_t* buckets;  // [batch, heads, rounds, length]
+  const int32_t* order;     // [batch, heads, rounds, length]
+  const bool* mask;         // [batch, length], true: real; null: all are
+  const WindowRule* rules;  // [rounds]
+  int32_t* interval;        // [batch, heads, length, rounds, 2], written
+  int64_t batch;
+  int64_t heads;
+  int64_t rounds;
+  int64_t length;
+  bool causal;
+};
+
+namespace cpu {
+void lsh_intervals(const LshIntervalsArgs& args);
+}
+
+}  // namespace reformer::kernels

@@ -1,0 +1,55 @@
+#include "reformer/ops/full_attention.h"
+
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+
+#include <tuple>
+
+#include "reformer/core/errors.h"
+#include "reformer/ops/checks.h"
+#include "reformer/ops/natural_rounds.h"
+
+namespace reformer {
+namespace {
+
+WindowRule everything(int64_t length) { return {Window::kTrailing, length}; }
+
+}  // namespace
+
+at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
+                          const at::Tensor& v, bool causal,
+                          const at::Tensor& mask) {
+  constexpr const char* kOp = "full_attention";
+  check_vectors(kOp, "q", q);
+  check_vectors(kOp, "k", k);
+  check_like(kOp, "v", v, "k", k);
+  check_mask(kOp, mask, k.size(0), k.size(2));
+  const bool plain = !causal && !mask.defined();
+  require(k.size(0) == q.size(0) && k.size(1) == q.size(1) &&
+              k.size(3) == q.size(3) && (plain || k.size(2) == q.size(2)) &&
+              k.scalar_type() == q.scalar_type(),
+          kOp, ": k must have the type and the sizes of q",
+          plain ? " but for the length" : "", ", ", q.sizes(), ", got ",
+          k.sizes());
+  if (mask.defined()) {
+    const auto rounds =
+        natural_rounds(q.size(2), everything(q.size(2)), causal, mask);
+    return interval_attention(q, k, v, rounds, mask).output;
+  }
+  // The flash operator by name: the fallback of the general one builds
+  // [length, length].
+  return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
+      q, k, v, /*dropout_p=*/0.0, causal));
+}
+
+at::Tensor full_shared_qk_attention(const at::Tensor& qk, const at::Tensor& v,
+                                    bool causal, const at::Tensor& mask) {
+  constexpr const char* kOp = "full_shared_qk_attention";
+  check_vectors(kOp, "qk", qk);
+  check_like(kOp, "v", v, "qk", qk);
+  check_mask(kOp, mask, qk.size(0), qk.size(2));
+  const auto rounds =
+      natural_rounds(qk.size(2), everything(qk.size(2)), causal, mask);
+  return interval_attention(qk, {}, v, rounds, mask).output;
+}
+
+}  // namespace reformer

@@ -1,0 +1,25 @@
+// Exact attention to everything, without ever holding [length, length].
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace reformer {
+
+//   q, k, v  [batch, heads, length, d_head], differentiable in all three
+//   mask     [batch, length of k] bool, true where real; undefined: all are
+//   returns  [batch, heads, length of q, d_head]
+//
+// Separate queries and keys: scores q . k / sqrt(d_head), self included, as in
+// the ordinary Transformer. LibTorch's flash operator, or interval_attention
+// where that would need a [length, length] mask (padding). Padded rows are 0.
+// k and v may be of another length than q when neither causal nor masked.
+at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
+                          const at::Tensor& v, bool causal,
+                          const at::Tensor& mask = {});
+
+// Shared queries and keys, as in lsh_attention: unit keys, no scale, self
+// excluded unless alone. What LSH attention approximates.
+at::Tensor full_shared_qk_attention(const at::Tensor& qk, const at::Tensor& v,
+                                    bool causal, const at::Tensor& mask = {});
+
+}  // namespace reformer

@@ -1,0 +1,69 @@
+// Attention in which each query sees one interval of a permuted sequence in
+// each round: the one operation behind LSH, local and full attention
+// (docs/numerics.md has the equations).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "reformer/kernels/interval_attention.h"
+
+namespace reformer {
+
+// R permutations of the positions and an interval of each for every query.
+// Sizes of 1 for batch or heads are shared among all of them.
+struct IntervalRounds {
+  at::Tensor order;     // [batch, heads, rounds, length] int32: a permutation
+  at::Tensor place;     // [batch, heads, length, rounds] int32: its inverse
+  at::Tensor interval;  // [batch, heads, length, rounds, 2] int32: [begin, end)
+};
+
+// As the kernels see it; every tensor contiguous, and to outlive the view.
+kernels::RoundsView view_of(const IntervalRounds& rounds);
+
+struct AttentionResult {
+  at::Tensor output;  // [batch, heads, length, d_head], differentiable
+  at::Tensor lse;     // [batch, heads, length], carries no gradient
+};
+
+//   q, k, v  [batch, heads, length, d_head]  float32 or float64, any strides,
+//            d_head from 8 to 256
+//   k        undefined: shared with q. Then keys are k_j = q_j / |q_j| (0 where
+//            |q_j| <= 1e-6, with no gradient as a key), scores q_i . k_j, and a
+//            query never attends to itself. Defined: scores q_i . k_j / sqrt(d)
+//            and self is a key like any other.
+//   mask     [batch, length] bool, true where real; undefined: all are
+//
+// output_i is the softmax of the scores over the union of i's intervals, each
+// pair once, however many rounds found it; v_i where that union is empty; 0 at
+// padded positions, which must have an empty interval and lie in nobody's.
+// lse_i is the log of the softmax's denominator, -inf where the union is empty.
+//
+// Memory beyond inputs and outputs is O(length), never O(length^2). Forward and
+// backward are the same bit for bit for any number of threads and for a row
+// alone or in a batch. Throws Error on wrong shapes or types, and when order is
+// no permutation with inverse place or an interval is not within [0, length].
+AttentionResult interval_attention(const at::Tensor& q, const at::Tensor& k,
+                                   const at::Tensor& v,
+                                   const IntervalRounds& rounds,
+                                   const at::Tensor& mask = {});
+
+// The same without autograd and without checking `rounds`, for operations that
+// build on it and made them themselves.
+AttentionResult interval_attention_forward(const at::Tensor& q,
+                                           const at::Tensor& k,
+                                           const at::Tensor& v,
+                                           const IntervalRounds& rounds,
+                                           const at::Tensor& mask);
+
+struct AttentionGradients {
+  at::Tensor q;  // shaped as the inputs; of shared k, q has both parts
+  at::Tensor k;  // undefined where k was
+  at::Tensor v;
+};
+
+AttentionGradients interval_attention_backward(
+    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+    const IntervalRounds& rounds, const at::Tensor& mask,
+    const AttentionResult& result, const at::Tensor& d_output);
+
+}  // namespace reformer

@@ -1,0 +1,28 @@
+// Attention to nearby positions.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "reformer/core/lsh_config.h"
+
+namespace reformer {
+
+struct LocalConfig {
+  int64_t chunk_length = 128;
+  Window window = Window::kChunk;
+  bool causal = true;
+};
+
+//   qk, v    [batch, heads, length, d_head]  float32 or float64, any strides
+//   mask     [batch, length] bool, true where real; undefined: all are
+//   returns  [batch, heads, length, d_head], differentiable in qk and v
+//
+// Shared queries and keys, as in lsh_attention, but in natural order: each
+// position sees its own chunk of chunk_length positions and the previous one,
+// or under `trailing` the last chunk_length positions (on either side when not
+// causal). Padded positions are left out before chunks are counted.
+at::Tensor local_attention(const at::Tensor& qk, const at::Tensor& v,
+                           const LocalConfig& config,
+                           const at::Tensor& mask = {});
+
+}  // namespace reformer

@@ -1,0 +1,152 @@
+#include "reformer/ops/lsh_attention.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "reformer/core/bucket_count.h"
+#include "reformer/core/errors.h"
+#include "reformer/ops/checks.h"
+#include "reformer/ops/lsh_buckets.h"
+#include "reformer/ops/lsh_intervals.h"
+#include "reformer/ops/lsh_rotations.h"
+
+namespace reformer {
+namespace {
+
+constexpr const char* kOp = "lsh_attention";
+
+void check_config(const LshConfig& config) {
+  require(config.chunk_length >= 1, kOp,
+          ": chunk_length must be at least 1, got ", config.chunk_length);
+  require(config.local_window >= 0, kOp,
+          ": local_window must be at least 0, got ", config.local_window);
+  if (config.n_buckets != 0) require_bucket_count(kOp, config.n_buckets);
+}
+
+int64_t bucket_count(const LshConfig& config, int64_t length) {
+  return config.n_buckets != 0
+             ? config.n_buckets
+             : default_bucket_count(length, config.chunk_length);
+}
+
+void check_inputs(const at::Tensor& qk, const at::Tensor& v,
+                  const at::Tensor& mask) {
+  check_vectors(kOp, "qk", qk);
+  check_like(kOp, "v", v, "qk", qk);
+  check_mask(kOp, mask, qk.size(0), qk.size(2));
+}
+
+// Keeps the buckets alone for the backward pass, 2 bytes a round, and sorts
+// them again there: that takes a hundredth of the attention's time.
+class LshAttention : public torch::autograd::Function<LshAttention> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& qk, const at::Tensor& v,
+                            const at::Tensor& buckets, const LshConfig& config,
+                            const std::optional<at::Tensor>& maybe_mask) {
+    const auto& mask = *maybe_mask;
+    const auto result = interval_attention_forward(
+        qk, {}, v, lsh_rounds(buckets, config, mask), mask);
+    context->save_for_backward(
+        {qk, v, buckets, mask, result.output, result.lse});
+    context->saved_data["chunk_length"] = config.chunk_length;
+    context->saved_data["n_buckets"] = config.n_buckets;
+    context->saved_data["local_window"] = config.local_window;
+    context->saved_data["window"] = static_cast<int64_t>(config.window);
+    context->saved_data["causal"] = config.causal;
+    return result.output;
+  }
+
+  static torch::autograd::variable_list backward(
+      torch::autograd::AutogradContext* context,
+      torch::autograd::variable_list d_outputs) {
+    require(!at::GradMode::is_enabled(), kOp,
+            ": second derivatives are not available");
+    auto& data = context->saved_data;
+    LshConfig config;
+    config.chunk_length = data["chunk_length"].toInt();
+    config.n_buckets = data["n_buckets"].toInt();
+    config.local_window = data["local_window"].toInt();
+    config.window = static_cast<Window>(data["window"].toInt());
+    config.causal = data["causal"].toBool();
+    const auto saved = context->get_saved_variables();
+    const auto& [qk, v, buckets, mask] =
+        std::tie(saved[0], saved[1], saved[2], saved[3]);
+    const auto gradients = interval_attention_backward(
+        qk, {}, v, lsh_rounds(buckets, config, mask), mask,
+        {saved[4], saved[5]}, d_outputs[0]);
+    return {gradients.q, gradients.v, at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+// A round of one bucket, in front: the local round's natural order.
+at::Tensor with_local_round(const at::Tensor& buckets) {
+  const auto local =
+      at::zeros({buckets.size(0), buckets.size(1), 1, buckets.size(3)},
+                at::kShort);
+  // As int16, because LibTorch joins no uint16 tensors.
+  return at::cat({local, buckets.view(at::kShort)}, 2).view(at::kUInt16);
+}
+
+}  // namespace
+
+at::Tensor lsh_attention_buckets(const at::Tensor& qk, const LshConfig& config,
+                                 const HashKey& key) {
+  check_vectors(kOp, "qk", qk);
+  check_config(config);
+  require(config.rounds >= 1, kOp, ": rounds must be at least 1, got ",
+          config.rounds);
+  const at::NoGradGuard no_grad;
+  const int64_t n_buckets = bucket_count(config, qk.size(2));
+  return lsh_buckets(
+      qk.detach(),
+      lsh_rotations(key, qk.size(1), config.rounds, qk.size(3), n_buckets),
+      n_buckets);
+}
+
+IntervalRounds lsh_rounds(const at::Tensor& buckets, const LshConfig& config,
+                          const at::Tensor& mask) {
+  check_bucket_shape(kOp, buckets);
+  check_config(config);
+  const int64_t n_buckets = bucket_count(config, buckets.size(3));
+  std::vector<WindowRule> rules(
+      buckets.size(2), WindowRule{config.window, config.chunk_length});
+  at::Tensor all = buckets.contiguous();  // [batch, heads, rounds, length]
+  if (config.local_window > 0) {
+    all = with_local_round(all);
+    rules.insert(rules.begin(), {Window::kTrailing, config.local_window});
+  }
+  const auto sorted = bucket_sort(all, n_buckets, mask);
+  return {sorted.order, sorted.place,
+          lsh_intervals(all, sorted, rules, config.causal, mask)};
+}
+
+at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
+                         const at::Tensor& buckets, const LshConfig& config,
+                         const at::Tensor& mask) {
+  check_inputs(qk, v, mask);
+  check_config(config);
+  check_bucket_shape(kOp, buckets);
+  require(buckets.size(0) == qk.size(0) && buckets.size(1) == qk.size(1) &&
+              buckets.size(3) == qk.size(2),
+          kOp, ": buckets must be [", qk.size(0), ", ", qk.size(1),
+          ", rounds, ", qk.size(2), "] for this qk, got sizes ",
+          buckets.sizes());
+  // Optional, because autograd takes no undefined tensors as arguments.
+  return LshAttention::apply(qk, v, buckets, config, std::optional(mask));
+}
+
+at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
+                         const LshConfig& config, const HashKey& key,
+                         const at::Tensor& mask) {
+  check_inputs(qk, v, mask);
+  return lsh_attention(qk, v, lsh_attention_buckets(qk, config, key), config,
+                       mask);
+}
+
+}  // namespace reformer

@@ -1,0 +1,40 @@
+// LSH attention, all of it (paper Sec. 2 and Appendix A).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "reformer/core/lsh_config.h"
+#include "reformer/ops/interval_attention.h"
+
+namespace reformer {
+
+//   qk, v    [batch, heads, length, d_head]  float32 or float64, any strides
+//   mask     [batch, length] bool, true where real; undefined: all are
+//   returns  [batch, heads, length, d_head], differentiable in qk and v
+//
+// Hashes qk in config.rounds rounds, sorts, and takes one softmax over the
+// union of what the rounds (and, where config.local_window > 0, the last so
+// many positions) let each query see; see interval_attention for keys, scores
+// and lone tokens. config.n_buckets of 0 is the default for this length. The
+// rotations are a function of `key`, head and round alone, the same for every
+// row of a batch.
+at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
+                         const LshConfig& config, const HashKey& key,
+                         const at::Tensor& mask = {});
+
+// The same with the buckets given, [batch, heads, rounds, length] uint16: what
+// a reversible layer keeps, because a bucket hashed from a rebuilt input may
+// differ. config.rounds is not read.
+at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
+                         const at::Tensor& buckets, const LshConfig& config,
+                         const at::Tensor& mask = {});
+
+// The buckets that the first form uses.
+at::Tensor lsh_attention_buckets(const at::Tensor& qk, const LshConfig& config,
+                                 const HashKey& key);
+
+// The rounds of these buckets, the local one first where there is one.
+IntervalRounds lsh_rounds(const at::Tensor& buckets, const LshConfig& config,
+                          const at::Tensor& mask = {});
+
+}  // namespace reformer

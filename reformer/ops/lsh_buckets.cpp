@@ -1,0 +1,72 @@
+#include "reformer/ops/lsh_buckets.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+#include "reformer/core/bucket_count.h"
+#include "reformer/core/errors.h"
+#include "reformer/kernels/lsh_buckets.h"
+#include "reformer/ops/checks.h"
+
+namespace reformer {
+namespace {
+
+constexpr const char* kOp = "lsh_buckets";
+
+void check(const at::Tensor& vectors, const at::Tensor& rotations,
+           int64_t n_buckets) {
+  check_vectors(kOp, "vectors", vectors);
+  require_bucket_count(kOp, n_buckets);
+  require(rotations.defined() && rotations.dim() == 4 &&
+              rotations.scalar_type() == at::kFloat,
+          kOp, ": rotations must be [heads, rounds, d_head, columns] float32");
+  require(rotations.size(1) >= 1, kOp, ": rounds must be at least 1, got ",
+          rotations.size(1));
+  const int64_t columns = rotation_columns(n_buckets);
+  require(rotations.size(0) == vectors.size(1) &&
+              rotations.size(2) == vectors.size(3) &&
+              rotations.size(3) == columns,
+          kOp, ": rotations must be [", vectors.size(1), ", rounds, ",
+          vectors.size(3), ", ", columns, "] for these vectors and ", n_buckets,
+          " buckets, got sizes ", rotations.sizes());
+}
+
+template <class T>
+void run(const at::Tensor& vectors, const at::Tensor& rotations,
+         int64_t n_buckets, const at::Tensor& buckets) {
+  kernels::LshBucketsArgs<T> args{};
+  args.vectors = rows_of<T>(vectors);
+  args.rotations = rotations.const_data_ptr<float>();
+  args.buckets = buckets.mutable_data_ptr<uint16_t>();
+  args.batch = vectors.size(0);
+  args.heads = vectors.size(1);
+  args.rounds = rotations.size(1);
+  args.length = vectors.size(2);
+  args.d_head = vectors.size(3);
+  args.columns = rotations.size(3);
+  const auto factors = bucket_factors(n_buckets);
+  args.n_factors = static_cast<int64_t>(factors.size());
+  std::copy(factors.begin(), factors.end(), args.factors);
+  kernels::cpu::lsh_buckets(args);
+}
+
+}  // namespace
+
+at::Tensor lsh_buckets(const at::Tensor& vectors, const at::Tensor& rotations,
+                       int64_t n_buckets) {
+  check(vectors, rotations, n_buckets);
+  const auto rows = with_contiguous_rows(vectors);
+  const auto dense_rotations = rotations.contiguous();
+  auto buckets = at::empty({vectors.size(0), vectors.size(1),
+                            rotations.size(1), vectors.size(2)},
+                           at::kUInt16);  // [batch, heads, rounds, length]
+  if (vectors.scalar_type() == at::kDouble) {
+    run<double>(rows, dense_rotations, n_buckets, buckets);
+  } else {
+    run<float>(rows, dense_rotations, n_buckets, buckets);
+  }
+  return buckets;
+}
+
+}  // namespace reformer

@@ -1,0 +1,28 @@
+#include "reformer/ops/lsh_rotations.h"
+
+#include <ATen/ops/empty.h>
+
+#include "reformer/core/bucket_count.h"
+#include "reformer/core/errors.h"
+#include "reformer/kernels/lsh_rotations.h"
+#include "reformer/ops/checks.h"
+
+namespace reformer {
+
+at::Tensor lsh_rotations(const HashKey& key, int64_t heads, int64_t rounds,
+                         int64_t d_head, int64_t n_buckets) {
+  constexpr const char* kOp = "lsh_rotations";
+  require(heads >= 1, kOp, ": heads must be at least 1, got ", heads);
+  require(rounds >= 1, kOp, ": rounds must be at least 1, got ", rounds);
+  require(d_head >= kMinHeadSize && d_head <= kMaxHeadSize, kOp,
+          ": d_head must be from ", kMinHeadSize, " to ", kMaxHeadSize,
+          ", got ", d_head);
+  require_bucket_count(kOp, n_buckets);
+  const int64_t columns = rotation_columns(n_buckets);
+  auto rotations = at::empty({heads, rounds, d_head, columns}, at::kFloat);
+  kernels::cpu::lsh_rotations({key, rotations.mutable_data_ptr<float>(), heads,
+                               rounds, d_head, columns});
+  return rotations;
+}
+
+}  // namespace reformer

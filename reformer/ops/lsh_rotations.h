@@ -1,0 +1,20 @@
+// Random rotations for the angular hash (paper Sec. 2).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "reformer/core/lsh_config.h"
+
+namespace reformer {
+
+//   returns  [heads, rounds, d_head, rotation_columns(n_buckets)]  float32
+//
+// Independent standard normal numbers, rounded to bf16, so that products with
+// bf16 vectors are exact on tensor cores. Each is a function of (key, head,
+// round) and of its place alone: the number of heads or rounds drawn does not
+// change it, and no global random generator is touched. Throws Error when
+// n_buckets is impossible (core/bucket_count.h) or a size is not positive.
+at::Tensor lsh_rotations(const HashKey& key, int64_t heads, int64_t rounds,
+                         int64_t d_head, int64_t n_buckets);
+
+}  // namespace reformer

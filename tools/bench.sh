@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# tools/bench.sh BUILD_DIR
+#
+# Measures attention with BUILD_DIR/reformer and draws its time against length,
+# into BUILD_DIR/bench: attention.jsonl, attention.png, peak.jsonl. About three
+# minutes on two cores. What `make bench` runs.
+#
+# REFORMER_BENCH_LENGTHS       default 512,1024,...,65536
+# REFORMER_BENCH_ROUNDS        default 1,4
+# REFORMER_BENCH_EXACT_UP_TO   default 16384
+set -euo pipefail
+
+build=${1:?usage: tools/bench.sh BUILD_DIR}
+sources=$(dirname "$0")/../bench
+out=$build/bench
+lengths=${REFORMER_BENCH_LENGTHS:-512,1024,2048,4096,8192,16384,32768,65536}
+rounds=${REFORMER_BENCH_ROUNDS:-1,4}
+exact_up_to=${REFORMER_BENCH_EXACT_UP_TO:-16384}
+
+say() { echo "bench: $*"; }
+
+# measure NAME OPTION...: results get their name only when complete.
+measure() {
+  local name=$1
+  shift
+  "$build/reformer" bench "$name" --json "$@" >"$out/$name.jsonl.part"
+  mv "$out/$name.jsonl.part" "$out/$name.jsonl"
+  say "results are in $out/$name.jsonl"
+}
+
+processor() {
+  sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1
+}
+
+draw() {
+  if ! command -v gnuplot >/dev/null; then
+    say "no picture: gnuplot is missing (Debian package gnuplot-nox)"
+    return
+  fi
+  python3 "$sources/attention_series.py" "$out/attention.jsonl" \
+    >"$out/attention.series"
+  gnuplot \
+    -e "series='$out/attention.series'; picture='$out/attention.png'" \
+    -e "subject='8 heads of 64, float32, causal; $(processor), $(nproc) cores'" \
+    "$sources/attention.gnuplot"
+  say "picture is in $out/attention.png"
+}
+
+mkdir -p "$out"
+measure attention --length "$lengths" --rounds "$rounds" \
+  --exact-up-to "$exact_up_to"
+draw
+measure peak --length "${lengths##*,}" --rounds "$rounds"
