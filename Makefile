@@ -25,7 +25,7 @@ test: setup  ## build and run all tests
 
 test-asan: setup  ## run the tests under address and undefined sanitizers
 	$(configure) asan
-	$(build) asan
+	$(build) asan --target test_programs
 	@ctest --preset asan
 
 bench: all  ## time attention against length; picture in build/bench

@@ -1,18 +1,19 @@
 # Does LSH attention's time grow with length as it should, and from which
 # length on is it faster than exact attention?
 #
-#   gnuplot -e "series='FILE'; picture='FILE.png'; subject='...'" \
+#   gnuplot -e "series='FILE'; picture='FILE.png'; machine='...'" \
 #     bench/attention.gnuplot
 #
-# series: what attention_series.py makes; subject: the small print.
+# series: what attention_series.py makes.
 
 set terminal pngcairo size 1100,750 font "Sans,13" linewidth 1.5
 set output picture
 
-set title "{/:Bold=17 Time of attention against length}\n{/=12 ".subject."}" \
-  offset 0,0.3
+subject = system("sed -n '1s/^# //p' '".series."'")
+set title "{/:Bold=17 Time of attention against length}\n" \
+  ."{/=12 ".subject."; ".machine."}" offset 0,0.3
 set xlabel "length (positions)"
-set ylabel "forward + backward pass (seconds)"
+set ylabel "time of a forward and backward pass"
 
 set logscale x 2
 set logscale y 10
@@ -23,7 +24,7 @@ set ytics ("1 µs" 1e-6, "10 µs" 1e-5, "100 µs" 1e-4, "1 ms" 1e-3, \
   "10 ms" 1e-2, "100 ms" 0.1, "1 s" 1, "10 s" 10, "100 s" 100, "1000 s" 1000)
 set mytics 10
 set offsets graph 0.02, graph 0.02, 0, 0
-set grid xtics ytics linecolor rgb "#d0d0d0", linecolor rgb "#ececec"
+set grid xtics ytics linetype 1 linewidth 0.7 linecolor rgb "#e0e0e0"
 set border 3 linecolor rgb "#606060"
 set tics nomirror
 set key top left reverse Left spacing 1.3
@@ -36,6 +37,6 @@ set style line 5 linecolor rgb "#3d5a2a" linewidth 2 pointtype 9 pointsize 1.2
 
 # The first block is exact attention where that was measured at all.
 stats series using 1:2 nooutput
-first = system("head -n 1 ".series) eq '"exact attention"' ? 1 : 2
+first = system("grep -c '\"exact' '".series."'") > 0 ? 1 : 2
 plot for [i = 0:STATS_blocks - 1] series index i using 1:2 \
   with linespoints linestyle first + i title columnheader(1)

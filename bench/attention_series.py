@@ -2,9 +2,9 @@
 """attention_series.py RESULTS.jsonl > SERIES
 
 Turns the lines of `reformer bench attention --json` into what
-attention.gnuplot draws: one block for exact attention, then one for each
-number of rounds, each headed by its name, with the length and the seconds of
-a forward and backward pass.
+attention.gnuplot draws: a comment that says what was measured, one block for
+exact attention, then one for each number of rounds, each headed by its name,
+with the length and the seconds of a forward and backward pass.
 """
 import json
 import sys
@@ -28,14 +28,21 @@ def series_of(results):
     return {name: points for name, points in series.items() if points}
 
 
+def subject_of(results):
+    text = ("{heads} heads of {d_head}, batch {batch}, {dtype}, causal; "
+            "chunk {chunk_length}, {window} window, {data} data")
+    return text.format(**results[0])
+
+
 def main():
     with open(sys.argv[1]) as file:
         results = [json.loads(line) for line in file]
+    print("#", subject_of(results))
+    blocks = []
     for name, points in series_of(results).items():
-        print(f'"{name}"')
-        for length, time in sorted(points.items()):
-            print(length, time)
-        print("\n")  # two empty lines end a block
+        rows = [f"{length} {time}" for length, time in sorted(points.items())]
+        blocks.append("\n".join([f'"{name}"', *rows]))
+    print("\n\n\n".join(blocks))  # two empty lines between blocks
 
 
 if __name__ == "__main__":

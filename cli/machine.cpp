@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "reformer/core/instruction_set.h"
@@ -10,6 +11,8 @@
 
 namespace reformer::cli {
 namespace {
+
+constexpr const char* kHugePages = "THP_MEM_ALLOC_ENABLE";  // LibTorch's name
 
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -37,10 +40,15 @@ int64_t physical_memory_bytes() {
   return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
 }
 
+void use_huge_pages() { setenv(kHugePages, "1", /*overwrite=*/0); }
+
 std::string describe_machine() {
+  const char* huge_pages = std::getenv(kHugePages);
+  const bool huge = huge_pages != nullptr && std::string(huge_pages) == "1";
   return processor_name() + ", " + std::to_string(threads()) +
          (threads() == 1 ? " thread, " : " threads, ") +
-         name_of(instruction_set()) + " kernels";
+         name_of(instruction_set()) + " kernels" +
+         (huge ? ", huge pages" : "");
 }
 
 }  // namespace reformer::cli

@@ -9,7 +9,12 @@
 
 #include "cli/bench.h"
 #include "cli/command_line.h"
+#include "cli/eval.h"
+#include "cli/generate.h"
+#include "cli/machine.h"
 #include "cli/output.h"
+#include "cli/plot.h"
+#include "cli/train.h"
 #include "reformer/core/errors.h"
 
 namespace reformer::cli {
@@ -28,6 +33,10 @@ int fail(int status, const std::string& message) {
 void add_commands(CLI::App& app, Action& action) {
   app.formatter(help_formatter());  // before the commands, which inherit it
   app.set_version_flag("--version", std::string("reformer ") + kVersion);
+  add_train(app, action);
+  add_eval(app, action);
+  add_generate(app, action);
+  add_plot(app, action);
   add_bench(app, action);
 }
 
@@ -61,6 +70,16 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
+// LibTorch has no type of its own for a CPU without memory.
+std::string advice_on(const c10::Error& error) {
+  const std::string message = first_line(error.what_without_backtrace());
+  const size_t tried = message.find("you tried to allocate");
+  if (tried == std::string::npos) return message;
+  return "out of memory: " +
+         message.substr(tried, message.find('.', tried) - tried) +
+         "; try shorter or fewer sequences";
+}
+
 int run_and_report(int argc, char** argv) {
   try {
     return run(argc, argv);
@@ -71,9 +90,7 @@ int run_and_report(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return fail(kFailed, "out of memory: try shorter or fewer sequences");
   } catch (const c10::Error& error) {
-    const std::string message = first_line(error.what_without_backtrace());
-    const bool memory = message.find("can't allocate") != std::string::npos;
-    return fail(kFailed, (memory ? "out of memory: " : "") + message);
+    return fail(kFailed, advice_on(error));
   } catch (const std::exception& error) {
     return fail(kFailed, first_line(error.what()));
   }
@@ -85,5 +102,6 @@ int run_and_report(int argc, char** argv) {
 int main(int argc, char** argv) {
   // A closed pipe then is an error of the write, which ends the run in order.
   std::signal(SIGPIPE, SIG_IGN);
+  reformer::cli::use_huge_pages();
   return reformer::cli::run_and_report(argc, argv);
 }

@@ -20,7 +20,8 @@ bool is_terminal(int file) { return isatty(file) == 1; }
 void print(const std::string& text) {
   errno = 0;
   const bool written =
-      std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+      std::fflush(stdout) == 0;
   if (written) return;
   if (errno == EPIPE) throw OutputClosed();
   throw Error(std::string("cannot write to standard output: ") +

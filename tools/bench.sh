@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# tools/bench.sh BUILD_DIR
+# tools/bench.sh BUILD_DIR [OPTION...]
 #
 # Measures attention with BUILD_DIR/reformer and draws its time against length,
-# into BUILD_DIR/bench: attention.jsonl, attention.png, peak.jsonl. About three
-# minutes on two cores. What `make bench` runs.
+# into BUILD_DIR/bench: attention.jsonl, attention.png, peak.jsonl. About two
+# minutes on two cores. What `make bench` runs. OPTIONs are those of
+# `reformer bench attention` and `reformer bench peak` alike.
 #
 # REFORMER_BENCH_LENGTHS       default 512,1024,...,65536
 # REFORMER_BENCH_ROUNDS        default 1,4
 # REFORMER_BENCH_EXACT_UP_TO   default 16384
 set -euo pipefail
 
-build=${1:?usage: tools/bench.sh BUILD_DIR}
+build=${1:?usage: tools/bench.sh BUILD_DIR [OPTION...]}
+shift
 sources=$(dirname "$0")/../bench
 out=$build/bench
 lengths=${REFORMER_BENCH_LENGTHS:-512,1024,2048,4096,8192,16384,32768,65536}
@@ -29,7 +31,7 @@ measure() {
 }
 
 processor() {
-  sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1
+  sed -n '/^model name/{s/[^:]*: //p;q}' /proc/cpuinfo
 }
 
 draw() {
@@ -41,13 +43,13 @@ draw() {
     >"$out/attention.series"
   gnuplot \
     -e "series='$out/attention.series'; picture='$out/attention.png'" \
-    -e "subject='8 heads of 64, float32, causal; $(processor), $(nproc) cores'" \
+    -e "machine='$(processor), $(nproc) cores'" \
     "$sources/attention.gnuplot"
   say "picture is in $out/attention.png"
 }
 
 mkdir -p "$out"
 measure attention --length "$lengths" --rounds "$rounds" \
-  --exact-up-to "$exact_up_to"
+  --exact-up-to "$exact_up_to" "$@"
 draw
-measure peak --length "${lengths##*,}" --rounds "$rounds"
+measure peak --length "${lengths##*,}" --rounds "$rounds" "$@"

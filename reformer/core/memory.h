@@ -22,21 +22,18 @@ void* allocate_scratch(std::size_t bytes);
 void free_scratch(void* data, std::size_t bytes);
 
 // `count` elements of T in such memory.
-//
-// Always inlined: the SIMD kernels use this too, and a copy of theirs that the
-// linker picked for everybody would need their instruction set.
 template <class T>
 class Scratch {
  public:
-  [[gnu::always_inline]] explicit Scratch(int64_t count)
+  explicit Scratch(int64_t count)
       : bytes_(static_cast<std::size_t>(count) * sizeof(T)),
         data_(static_cast<T*>(allocate_scratch(bytes_))) {}
-  [[gnu::always_inline]] ~Scratch() { free_scratch(data_, bytes_); }
+  ~Scratch() { free_scratch(data_, bytes_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  [[gnu::always_inline]] T* data() const { return data_; }
-  [[gnu::always_inline]] T& operator[](int64_t i) const { return data_[i]; }
+  T* data() const { return data_; }
+  T& operator[](int64_t i) const { return data_[i]; }
 
  private:
   std::size_t bytes_;

@@ -14,8 +14,9 @@ namespace reformer {
 // is what makes every operation the same, bit for bit, for any thread count.
 void parallel_tasks(int64_t tasks, const std::function<void(int64_t)>& body);
 
-// How many threads parallel_tasks uses. LibTorch shares the setting, because
-// both run on one OpenMP runtime.
+// How many threads parallel_tasks uses. LibTorch runs on the same OpenMP
+// runtime, and sets its own default there at its first parallel work unless
+// at::set_num_threads was called before: call both.
 int threads();
 void set_threads(int count);
 

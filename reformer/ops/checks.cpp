@@ -64,9 +64,10 @@ void check_mask(const char* op, const at::Tensor& mask, int64_t batch,
 }
 
 void check_bucket_shape(const char* op, const at::Tensor& buckets) {
-  require(buckets.defined() && buckets.dim() == 4, op,
-          ": buckets must be [batch, heads, rounds, length], got ",
-          buckets.defined() ? "another rank" : "none");
+  require(buckets.defined(), op, ": buckets must be a tensor, got none");
+  require(buckets.dim() == 4, op,
+          ": buckets must be [batch, heads, rounds, length], got sizes ",
+          buckets.sizes());
   require(buckets.scalar_type() == at::kUInt16, op,
           ": buckets must be uint16, got ",
           at::toString(buckets.scalar_type()));

@@ -28,11 +28,16 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
               k.size(3) == q.size(3) && (plain || k.size(2) == q.size(2)) &&
               k.scalar_type() == q.scalar_type(),
           kOp, ": k must have the type and the sizes of q",
-          plain ? " but for the length" : "", ", ", q.sizes(), ", got ",
-          k.sizes());
+          plain ? " but for the length" : "", ", ",
+          at::toString(q.scalar_type()), " ", q.sizes(), ", got ",
+          at::toString(k.scalar_type()), " ", k.sizes());
   if (mask.defined()) {
     const auto rounds =
         natural_rounds(q.size(2), everything(q.size(2)), causal, mask);
+    // Intervals of causal rounds end before their own place; here self counts.
+    if (causal) {
+      rounds.interval.select(4, 1).add_(mask.unsqueeze(1).unsqueeze(-1));
+    }
     return interval_attention(q, k, v, rounds, mask).output;
   }
   // The flash operator by name: the fallback of the general one builds

@@ -46,9 +46,11 @@ kernels::IntervalAttentionArgs<T> arguments(const at::Tensor& q,
 
 void check_rounds_shape(const at::Tensor& q, const IntervalRounds& rounds) {
   for (const auto* x : {&rounds.order, &rounds.place, &rounds.interval}) {
-    require(x->defined() && x->scalar_type() == at::kInt &&
-                x->device().is_cpu(),
-            kOp, ": order, place and interval must be int32 tensors on the CPU");
+    require(x->defined(), kOp,
+            ": order, place and interval must be tensors, got none");
+    require(x->scalar_type() == at::kInt && x->device().is_cpu(), kOp,
+            ": order, place and interval must be int32 on the CPU, got ",
+            at::toString(x->scalar_type()), " on ", x->device().str());
   }
   require(rounds.order.dim() == 4, kOp,
           ": order must be [batch, heads, rounds, length], got sizes ",

@@ -113,7 +113,9 @@ IntervalRounds lsh_rounds(const at::Tensor& buckets, const LshConfig& config,
                           const at::Tensor& mask) {
   check_bucket_shape(kOp, buckets);
   check_config(config);
+  check_mask(kOp, mask, buckets.size(0), buckets.size(3));
   const int64_t n_buckets = bucket_count(config, buckets.size(3));
+  check_bucket_range(kOp, buckets, n_buckets, mask);
   std::vector<WindowRule> rules(
       buckets.size(2), WindowRule{config.window, config.chunk_length});
   at::Tensor all = buckets.contiguous();  // [batch, heads, rounds, length]

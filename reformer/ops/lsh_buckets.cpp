@@ -18,9 +18,10 @@ void check(const at::Tensor& vectors, const at::Tensor& rotations,
            int64_t n_buckets) {
   check_vectors(kOp, "vectors", vectors);
   require_bucket_count(kOp, n_buckets);
-  require(rotations.defined() && rotations.dim() == 4 &&
-              rotations.scalar_type() == at::kFloat,
-          kOp, ": rotations must be [heads, rounds, d_head, columns] float32");
+  require(rotations.defined(), kOp, ": rotations must be a tensor, got none");
+  require(rotations.dim() == 4 && rotations.scalar_type() == at::kFloat, kOp,
+          ": rotations must be [heads, rounds, d_head, columns] float32, got ",
+          rotations.sizes(), " ", at::toString(rotations.scalar_type()));
   require(rotations.size(1) >= 1, kOp, ": rounds must be at least 1, got ",
           rotations.size(1));
   const int64_t columns = rotation_columns(n_buckets);

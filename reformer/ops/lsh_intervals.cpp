@@ -19,10 +19,12 @@ at::Tensor lsh_intervals(const at::Tensor& buckets, const SortedRounds& sorted,
   const int64_t rounds = buckets.size(2);
   const int64_t length = buckets.size(3);
   check_mask(kOp, mask, batch, length);
-  require(sorted.order.defined() && sorted.order.scalar_type() == at::kInt &&
+  require(sorted.order.defined(), kOp, ": order must be a tensor, got none");
+  require(sorted.order.scalar_type() == at::kInt &&
               sorted.order.sizes() == buckets.sizes(),
           kOp, ": order must be int32 with the sizes of buckets, ",
-          buckets.sizes());
+          buckets.sizes(), ", got ", at::toString(sorted.order.scalar_type()),
+          " ", sorted.order.sizes());
   require(static_cast<int64_t>(rules.size()) == rounds, kOp,
           ": one rule for each of ", rounds, " rounds is required, got ",
           rules.size());

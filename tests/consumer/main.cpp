@@ -1,4 +1,5 @@
-#include <ATen/ATen.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randn.h>
 #include <reformer/ops/lsh_attention.h>
 
 int main() {

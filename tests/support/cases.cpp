@@ -1,6 +1,7 @@
 #include "tests/support/cases.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
@@ -88,21 +89,30 @@ std::vector<std::vector<int>> pairwise_cover(const std::vector<int>& values) {
 
 std::string name_of(Queries queries) {
   switch (queries) {
-    case Queries::kRandom: return "random";
-    case Queries::kClustered: return "clustered";
-    case Queries::kIdentical: return "identical";
-    case Queries::kZero: return "zero";
-    case Queries::kSomeZero: return "some zero";
+    case Queries::kRandom:
+      return "random";
+    case Queries::kClustered:
+      return "clustered";
+    case Queries::kIdentical:
+      return "identical";
+    case Queries::kZero:
+      return "zero";
+    case Queries::kSomeZero:
+      return "some zero";
   }
   return "unknown";
 }
 
 std::string name_of(Padding padding) {
   switch (padding) {
-    case Padding::kNone: return "none";
-    case Padding::kRight: return "right";
-    case Padding::kLeft: return "left";
-    case Padding::kScattered: return "scattered";
+    case Padding::kNone:
+      return "none";
+    case Padding::kRight:
+      return "right";
+    case Padding::kLeft:
+      return "left";
+    case Padding::kScattered:
+      return "scattered";
   }
   return "unknown";
 }
@@ -115,7 +125,8 @@ at::Tensor make_queries(Queries queries, at::IntArrayRef sizes, uint64_t seed) {
   const auto random = normal(sizes, seed);
   const int64_t length = sizes[2];
   switch (queries) {
-    case Queries::kRandom: return random;
+    case Queries::kRandom:
+      return random;
     case Queries::kClustered: {
       const auto directions = normal({4, sizes[3]}, seed + 1);
       const auto which = at::randint(4, {sizes[0] * sizes[1] * length},
@@ -124,7 +135,8 @@ at::Tensor make_queries(Queries queries, at::IntArrayRef sizes, uint64_t seed) {
     }
     case Queries::kIdentical:
       return random.narrow(2, 0, 1).expand(sizes).contiguous();
-    case Queries::kZero: return at::zeros(sizes, at::kFloat);
+    case Queries::kZero:
+      return at::zeros(sizes, at::kFloat);
     case Queries::kSomeZero: {
       const auto third = at::arange(length, at::kLong).remainder(3) == 0;
       return random.masked_fill(third.unsqueeze(-1), 0);

@@ -1,8 +1,9 @@
 #include "tests/support/judge.h"
 
+#include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -11,31 +12,10 @@
 namespace reformer {
 namespace {
 
-at::Tensor leaf(const at::Tensor& x) {
-  return x.defined() ? x.detach().clone(at::MemoryFormat::Preserve)
-                           .set_requires_grad(true)
-                     : x;
-}
-
-// What went into each number: one key has no gradient as a score, because two
-// equal sums cancel, but their rounding is still there.
-double scale_of(const AttentionAnswer& answer) {
-  double scale = answer.d_q.abs().max().item<double>();
-  scale = std::max(scale, answer.d_v.abs().max().item<double>());
-  if (answer.d_k.defined()) {
-    scale = std::max(scale, answer.d_k.abs().max().item<double>());
-  }
-  return scale;
-}
-
-double largest(const at::Tensor& x) {
-  return x.masked_fill(x.isinf(), 0).abs().max().item<double>();
-}
-
 struct Part {
   const char* name;
-  at::Tensor AttentionAnswer::* tensor;
-  bool gradient;
+  at::Tensor AttentionAnswer::*tensor;
+  bool cancels;  // the gradient of a score is do . v less their mean
 };
 
 constexpr Part kParts[] = {
@@ -43,8 +23,22 @@ constexpr Part kParts[] = {
     {"lse", &AttentionAnswer::lse, false},
     {"dq", &AttentionAnswer::d_q, true},
     {"dk", &AttentionAnswer::d_k, true},
-    {"dv", &AttentionAnswer::d_v, true},
+    {"dv", &AttentionAnswer::d_v, false},
 };
+
+// Not a copy: the strides are part of the input.
+at::Tensor leaf(const at::Tensor& x) {
+  return x.defined() ? x.detach().set_requires_grad(true) : x;
+}
+
+double largest(const at::Tensor& x) {
+  return x.masked_fill(x.isinf(), 0).abs().max().item<double>();
+}
+
+// Of all rows but those of NaN: padding.
+double largest_norm(const at::Tensor& rows) {
+  return rows.nan_to_num(0).norm(2, -1).max().item<double>();
+}
 
 }  // namespace
 
@@ -79,20 +73,31 @@ AttentionAnswer twin_answer(const AttentionInputs& inputs,
 }
 
 Judge::Judge(const AttentionInputs& inputs, const at::Tensor& attended)
-    : reference(twin_answer(inputs.to(at::kDouble), attended)),
-      plain(twin_answer(inputs.to(at::kFloat), attended)) {}
+    : reference_(twin_answer(inputs.to(at::kDouble), attended)),
+      plain_(twin_answer(inputs.to(at::kFloat), attended)),
+      few_keys_(attended.sum(-1).max().item<int64_t>() <= 2),
+      largest_term_(largest_norm(inputs.d_output) * largest_norm(inputs.v)) {}
+
+// With one or two keys, or identical ones, dq is the small rest, or the
+// nothing, that large sums leave when they cancel, and rounds as they do.
+double Judge::scale_of(const at::Tensor& exact, bool cancels) const {
+  const double scale = largest(exact);
+  const bool nothing_left = few_keys_ || scale < 1e-9;
+  return cancels && nothing_left ? std::max(scale, largest_term_) : scale;
+}
 
 void Judge::expect_as_good_as_plain(const AttentionAnswer& fast,
-                                    const std::string& name) const {
+                                    const std::string& name,
+                                    double leniency) const {
+  constexpr double kEpsilon = std::numeric_limits<float>::epsilon();
   for (const auto& part : kParts) {
     const auto& tested = fast.*part.tensor;
-    const auto& exact = reference.*part.tensor;
+    const auto& exact = reference_.*part.tensor;
     if (!tested.defined()) continue;
-    const double plain_error = max_error(plain.*part.tensor, exact);
-    const double scale = part.gradient ? scale_of(reference) : largest(exact);
-    const double bar = 2 * plain_error +
-                       4 * std::numeric_limits<float>::epsilon() * scale;
-    EXPECT_LE(max_error(tested, exact), bar)
+    const double plain_error = max_error(plain_.*part.tensor, exact);
+    const double scale = scale_of(exact, part.cancels);
+    EXPECT_LE(max_error(tested, exact),
+              leniency * (2 * plain_error + 4 * kEpsilon * scale))
         << part.name << " of " << name << "; the plain version errs by "
         << plain_error << ", the largest number is " << scale;
   }
@@ -102,23 +107,21 @@ void Judge::expect_exact(const AttentionAnswer& fast,
                          const std::string& name) const {
   for (const auto& part : kParts) {
     const auto& tested = fast.*part.tensor;
-    const auto& exact = reference.*part.tensor;
+    const auto& exact = reference_.*part.tensor;
     if (!tested.defined()) continue;
     ASSERT_EQ(tested.scalar_type(), at::kDouble);
-    const double scale = part.gradient ? scale_of(reference) : largest(exact);
-    EXPECT_LE(max_error(tested, exact), 1e-11 * scale)
+    EXPECT_LE(max_error(tested, exact), 1e-11 * scale_of(exact, part.cancels))
         << part.name << " of " << name;
   }
 }
 
 double max_error(const at::Tensor& a, const at::Tensor& b) {
-  if (a.sizes() != b.sizes()) return std::numeric_limits<double>::infinity();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (a.sizes() != b.sizes()) return kInfinity;
   const auto x = a.to(at::kDouble);
   const auto y = b.to(at::kDouble);
   const auto error = (x - y).abs().masked_fill(x == y, 0);
-  return error.nan_to_num(std::numeric_limits<double>::infinity())
-      .max()
-      .item<double>();
+  return error.nan_to_num(kInfinity).max().item<double>();
 }
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
@@ -131,10 +134,10 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 }
 
 bool same_bits(const AttentionAnswer& a, const AttentionAnswer& b) {
-  for (const auto& part : kParts) {
-    if (!same_bits(a.*part.tensor, b.*part.tensor)) return false;
-  }
-  return true;
+  return std::all_of(std::begin(kParts), std::end(kParts),
+                     [&](const Part& part) {
+                       return same_bits(a.*part.tensor, b.*part.tensor);
+                     });
 }
 
 }  // namespace reformer

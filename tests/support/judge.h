@@ -40,18 +40,28 @@ AttentionAnswer answer(const Attention& attention,
 AttentionAnswer twin_answer(const AttentionInputs& inputs,
                             const at::Tensor& attended);
 
-// The twin's answers that many fast ones are held against.
-struct Judge {
-  AttentionAnswer reference;  // float64
-  AttentionAnswer plain;      // float32
-
+// Holds fast answers against those of the twin to the same float32 inputs.
+class Judge {
+ public:
   Judge(const AttentionInputs& inputs, const at::Tensor& attended);
 
-  // Each error may be twice that of `plain`, + 4 eps of the largest number.
+  // Each error may be twice that of the twin in float32, + 4 eps of the largest
+  // number; times `leniency`, for what is not our kernel.
   void expect_as_good_as_plain(const AttentionAnswer& fast,
-                               const std::string& name) const;
-  // For float64, against the reference itself.
+                               const std::string& name,
+                               double leniency = 1) const;
+
+  // For float64.
   void expect_exact(const AttentionAnswer& fast, const std::string& name) const;
+
+ private:
+  // The largest number of `exact`, or of what it is the difference of.
+  double scale_of(const at::Tensor& exact, bool cancels) const;
+
+  const AttentionAnswer reference_;  // float64
+  const AttentionAnswer plain_;      // float32
+  const bool few_keys_;              // no query has more than two
+  const double largest_term_;        // a bound of do . v
 };
 
 // max |a - b|; both -inf at the same place counts as equal, NaN as infinite.

@@ -1,5 +1,6 @@
 #include "tests/support/twin.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
@@ -96,16 +97,15 @@ SortedRounds sort(const at::Tensor& buckets, const at::Tensor& mask) {
 AttendedSets attended_sets(const at::Tensor& buckets, const LshConfig& config,
                            const at::Tensor& mask) {
   const int64_t length = buckets.size(-1);
-  const auto allowed = mask.defined()
-                           ? real_pairs(mask) & not_self(length)
-                           : not_self(length);
+  const auto allowed =
+      mask.defined() ? real_pairs(mask) & not_self(length) : not_self(length);
   AttendedSets sets;
   if (config.local_window > 0) {
-    const auto natural = sort(at::zeros_like(buckets.select(2, 0)).unsqueeze(2),
-                              mask).place.select(-1, 0);
+    const auto natural =
+        sort(at::zeros_like(buckets.select(2, 0)).unsqueeze(2), mask)
+            .place.select(-1, 0);
     sets.push_back(allowed & within_window(natural, Window::kTrailing,
-                                           config.local_window,
-                                           config.causal));
+                                           config.local_window, config.causal));
   }
   const auto places = sort(buckets, mask).place;
   for (int64_t round = 0; round < buckets.size(2); ++round) {
@@ -156,8 +156,8 @@ AttentionResult attention(const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, const at::Tensor& attended,
                           const at::Tensor& mask) {
   const auto values = without_padding(v, mask);
-  const auto scores = scores_of(
-      without_padding(q, mask), k.defined() ? without_padding(k, mask) : k);
+  const auto scores = scores_of(without_padding(q, mask),
+                                k.defined() ? without_padding(k, mask) : k);
   // Who has nobody attends to itself. The padded do too, and find 0.
   const auto alone = attended.any(-1, /*keepdim=*/true).logical_not();
   const auto self = at::eye(q.size(2), at::kBool);
@@ -179,12 +179,11 @@ AttentionResult attention_by_rounds(const at::Tensor& qk, const at::Tensor& v,
   std::vector<at::Tensor> outputs;
   std::vector<at::Tensor> lses;
   for (const auto& set : sets) {
-    const auto own = (scores - found.log()).masked_fill(set.logical_not(),
-                                                        -kInfinity);
+    const auto own =
+        (scores - found.log()).masked_fill(set.logical_not(), -kInfinity);
     const auto lse = own.logsumexp(-1);
     const auto empty = set.any(-1).logical_not();
-    const auto weights =
-        (own - lse.masked_fill(empty, 0).unsqueeze(-1)).exp();
+    const auto weights = (own - lse.masked_fill(empty, 0).unsqueeze(-1)).exp();
     outputs.push_back(weights.matmul(values));
     lses.push_back(lse);
   }

@@ -9,8 +9,12 @@
 //
 // A task marches along a segment as in the forward pass. The ring holds the
 // gradients of its keys as well, and adds them to memory when a key leaves.
-// Neighbouring segments share keys, so they never run at the same time: first
-// the even ones, then the odd ones, which also fixes the order of the sums.
+// Tasks that share keys never run at the same time (add_phases), which
+// also fixes the order of the sums.
+#include <cstdlib>
+#include <iterator>
+#include <vector>
+
 #include "reformer/core/parallel.h"
 #include "reformer/kernels/cpu/simd/interval_tile.h"
 #include "reformer/kernels/interval_attention.h"
@@ -176,7 +180,15 @@ struct GradTile {
   alignas(64) T delta[kPanel];
 };
 
-// One task.
+// The queries at some places and those of their keys at some places.
+struct GradTask {
+  int64_t head;  // of all heads of the batch
+  int64_t query_begin;
+  int64_t query_end;
+  int64_t key_begin;
+  int64_t key_end;
+};
+
 template <class T>
 class GradSegment {
  public:
@@ -193,22 +205,25 @@ class GradSegment {
                {head_.width, head_.rounds},
                {head_.width, head_.rounds}} {}
 
-  void run(int64_t begin, int64_t end) {
-    for (int64_t place = begin; place < end; place += kMacroRows) {
-      run_macro_tile(place);
+  void run(const GradTask& task) {
+    for (int64_t place = task.query_begin; place < task.query_end;
+         place += kMacroRows) {
+      run_macro_tile(place, task);
     }
     ring_.release_all();
   }
 
  private:
-  void run_macro_tile(int64_t first_place) {
-    int64_t begin = head_.length;
-    int64_t end = 0;
+  void run_macro_tile(int64_t first_place, const GradTask& task) {
+    int64_t begin = task.key_end;
+    int64_t end = task.key_begin;
     for (int64_t t = 0; t < kMacroTiles; ++t) {
       load_tile(tiles_[t], first_place + t * kPanel);
       begin = std::min(begin, tiles_[t].intervals.begin);
       end = std::max(end, tiles_[t].intervals.end);
     }
+    begin = std::max(begin, task.key_begin);
+    end = std::min(end, task.key_end);
     next_row_ = std::min(first_place + kMacroRows, head_.length);
     next_rows_end_ = std::min(next_row_ + kMacroRows, head_.length);
     for_each_piece(begin, end, ring_.rows, [&](int64_t from, int64_t to) {
@@ -369,7 +384,7 @@ class GradSegment {
 // delta_i, and the gradients' first values: 0, or dv = do for a lone token.
 template <class T>
 void begin_gradients(const IntervalAttentionGradArgs<T>& args, T* delta,
-                     int64_t head_of_all, int64_t begin, int64_t end) {
+                     int64_t head_of_all) {
   const auto& forward = args.forward;
   const int64_t batch = head_of_all / forward.heads;
   const int64_t head = head_of_all % forward.heads;
@@ -377,7 +392,7 @@ void begin_gradients(const IntervalAttentionGradArgs<T>& args, T* delta,
   const T* output = forward.output.head(batch, head);
   const bool* mask =
       forward.mask ? forward.mask + batch * forward.length : nullptr;
-  for (int64_t i = begin; i < end; ++i) {
+  for (int64_t i = 0; i < forward.length; ++i) {
     const T* d_output = grads.d_output + i * grads.d_output_stride;
     const T* o = output + i * forward.output.row_stride;
     delta[head_of_all * forward.length + i] =
@@ -396,19 +411,65 @@ void begin_gradients(const IntervalAttentionGradArgs<T>& args, T* delta,
   }
 }
 
-// The farthest that any query of a head looks from its own place.
+// How far the queries look from their own places, at most.
+struct Reach {
+  int64_t back = 0;
+  int64_t ahead = 0;
+};
+
 template <class T>
-int64_t reach_of(const IntervalAttentionArgs<T>& args, int64_t batch,
-                 int64_t head) {
-  int64_t reach = 0;
+Reach reach_of(const IntervalAttentionArgs<T>& args, int64_t batch,
+               int64_t head) {
+  Reach reach;
   const HeadRound<T> view(args, batch, head, /*at_round=*/0);
   for (int64_t at = 0; at < args.length * view.rounds; ++at) {
     const int64_t begin = view.interval[2 * at];
     const int64_t end = view.interval[2 * at + 1];
     if (begin >= end) continue;
-    reach = std::max({reach, view.place[at] - begin, end - 1 - view.place[at]});
+    reach.back = std::max(reach.back, view.place[at] - begin);
+    reach.ahead = std::max(reach.ahead, end - 1 - view.place[at]);
   }
   return reach;
+}
+
+using Phases = std::vector<std::vector<GradTask>>;
+
+// Adds the tasks of one round of a head to `phases`, which run in turn: tasks
+// of the same phase touch different rows. By the head's own reach, so that a
+// row's sums have the same order alone and in a batch.
+//
+// Short reach: a task is a segment with all its keys. Segments two apart touch
+// different rows, so the even ones come first and then the odd ones.
+//
+// Long reach (full attention): a task is a pair of a query segment and the key
+// segment `apart` before it, one distance at a time. It touches the rows of
+// both, and every segment has one such pair as queries and one as keys: so the
+// pairs are taken in two turns, alternating along the chain s, s - apart, ...
+void add_phases(int64_t head, int64_t length, const Reach& reach,
+                Phases& phases) {
+  constexpr int64_t kRows = kSegmentRows;
+  const int64_t segments = (length + kRows - 1) / kRows;
+  // Keys come in whole panels.
+  const bool near = 2 * (std::max(reach.back, reach.ahead) + kPanel) <= kRows;
+  const auto apart_at_most = [&](int64_t far) {
+    return near ? 0 : std::min((far + kRows - 1) / kRows, segments - 1);
+  };
+  std::size_t phase = 0;
+  for (int64_t apart = -apart_at_most(reach.ahead);
+       apart <= apart_at_most(reach.back); ++apart) {
+    for (int64_t turn = 0; turn < 2; ++turn, ++phase) {
+      if (phases.size() <= phase) phases.emplace_back();
+      for (int64_t s = 0; s < segments; ++s) {
+        const int64_t link = near ? s : apart == 0 ? 0 : s / std::abs(apart);
+        const int64_t keys = s - apart;
+        if (link % 2 != turn || keys < 0 || keys >= segments) continue;
+        phases[phase].push_back(
+            {head, s * kRows, std::min((s + 1) * kRows, length),
+             near ? 0 : keys * kRows,
+             near ? length : std::min((keys + 1) * kRows, length)});
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -418,33 +479,26 @@ void interval_attention_grad(const IntervalAttentionGradArgs<T>& args) {
   const auto& forward = args.forward;
   const int64_t n_heads = forward.batch * forward.heads;
   Scratch<T> delta(n_heads * forward.length);
-  Scratch<int64_t> reach(n_heads);
+  std::vector<Reach> reach(n_heads);
   parallel_tasks(n_heads, [&](int64_t head) {
-    begin_gradients(args, delta.data(), head, 0, forward.length);
+    begin_gradients(args, delta.data(), head);
     reach[head] =
         reach_of(forward, head / forward.heads, head % forward.heads);
   });
 
-  // Segments so long that those two apart share no key, not even a key that
-  // only shares a panel with one; a head whose queries look farther than that
-  // is one segment.
-  const bool near = std::all_of(
-      reach.data(), reach.data() + n_heads,
-      [](int64_t r) { return 2 * (r + kPanel) <= kSegmentRows; });
-  const int64_t rows = near ? kSegmentRows : forward.length;
-  const int64_t segments = (forward.length + rows - 1) / rows;
+  const int64_t segments = (forward.length + kSegmentRows - 1) / kSegmentRows;
   for_each_head_group(n_heads, segments, [&](int64_t first, int64_t heads) {
+    Phases phases;
+    for (int64_t head = first; head < first + heads; ++head) {
+      add_phases(head, forward.length, reach[head], phases);
+    }
     for (int64_t round = 0; round < forward.rounds.rounds; ++round) {
-      for (int64_t parity = 0; parity < std::min<int64_t>(2, segments);
-           ++parity) {
-        const int64_t of_parity = (segments + 1 - parity) / 2;
-        parallel_tasks(heads * of_parity, [&](int64_t task) {
-          const int64_t head = first + task / of_parity;
-          const int64_t begin = (task % of_parity * 2 + parity) * rows;
-          const int64_t end = std::min(begin + rows, forward.length);
+      for (const auto& tasks : phases) {
+        parallel_tasks(std::ssize(tasks), [&](int64_t at) {
+          const int64_t head = tasks[at].head;
           GradSegment<T>(args, delta.data(), head / forward.heads,
                          head % forward.heads, round)
-              .run(begin, end);
+              .run(tasks[at]);
         });
       }
     }

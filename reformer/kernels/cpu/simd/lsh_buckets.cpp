@@ -68,9 +68,36 @@ void write_buckets(const LshBucketsArgs<T>& args, const T* columns, int64_t n,
   }
 }
 
+// Up to 1024 consecutive vectors of one head, in all rounds.
+template <class T>
+void hash_rows(const LshBucketsArgs<T>& args, const T* vectors,
+               const T* rotations, int64_t panels_per_round, int64_t begin,
+               int64_t end, uint16_t* buckets) {
+  const int64_t width = padded<T>(args.d_head);
+  const int64_t columns = (args.columns + kKeyGroup - 1) / kKeyGroup * kKeyGroup;
+  const int64_t stride = args.vectors.row_stride;
+  Scratch<T> panel(kPanel * width);
+  Scratch<T> rotated(panels_per_round * kPanel * kPanel);  // [columns, 16]
+  for (int64_t i = begin; i < end; i += kPanel) {
+    const int64_t n = std::min<int64_t>(kPanel, end - i);
+    const T* rows[kPanel];
+    for (int64_t r = 0; r < kPanel; ++r) {
+      rows[r] = r < n ? vectors + (i + r) * stride : kZeroRow<T>;
+      if (i + kPanel + r < end) prefetch_row(rows[r] + kPanel * stride, width);
+    }
+    pack_panel(rows, args.d_head, width, panel.data());
+    for (int64_t round = 0; round < args.rounds; ++round) {
+      score_panels(rotations + round * panels_per_round * kPanel * width, width,
+                   panel.data(), args.d_head, 0, columns, rotated.data(),
+                   [] {});
+      write_buckets(args, rotated.data(), n,
+                    buckets + round * args.length + i);
+    }
+  }
+}
+
 }  // namespace
 
-// One task hashes up to 1024 vectors of one head in all rounds.
 template <class T>
 void lsh_buckets(const LshBucketsArgs<T>& args) {
   const int64_t width = padded<T>(args.d_head);
@@ -85,31 +112,11 @@ void lsh_buckets(const LshBucketsArgs<T>& args) {
   parallel_tasks(args.batch * args.heads * blocks, [&](int64_t task) {
     const int64_t batch = task / blocks / args.heads;
     const int64_t head = task / blocks % args.heads;
-    const T* vectors = args.vectors.head(batch, head);
-    const T* rotated = &rotations[head * rotation_size];
-    uint16_t* buckets = args.buckets +
-                        (task / blocks) * args.rounds * args.length;
-    Scratch<T> panel(kPanel * width);
-    Scratch<T> columns(panels * kPanel * kPanel);
     const int64_t begin = task % blocks * kHashRows;
-    const int64_t end = std::min(begin + kHashRows, args.length);
-    for (int64_t i = begin; i < end; i += kPanel) {
-      const int64_t n = std::min<int64_t>(kPanel, end - i);
-      const T* rows[kPanel];
-      for (int64_t r = 0; r < kPanel; ++r) {
-        rows[r] = r < n ? vectors + (i + r) * args.vectors.row_stride
-                        : kZeroRow<T>;
-      }
-      pack_panel(rows, args.d_head, width, panel.data());
-      const int64_t needed = (args.columns + kKeyGroup - 1) / kKeyGroup * kKeyGroup;
-      for (int64_t round = 0; round < args.rounds; ++round) {
-        score_panels(rotated + round * panels * kPanel * width, width,
-                     panel.data(), args.d_head, 0, needed, columns.data(),
-                     [] {});
-        write_buckets(args, columns.data(), n,
-                      buckets + round * args.length + i);
-      }
-    }
+    hash_rows(args, args.vectors.head(batch, head),
+              &rotations[head * rotation_size], panels, begin,
+              std::min(begin + kHashRows, args.length),
+              args.buckets + task / blocks * args.rounds * args.length);
   });
 }
 

@@ -1,0 +1,60 @@
+#include "cli/config_options.h"
+
+#include "cli/machine.h"
+#include "reformer/core/config_json.h"
+#include "reformer/core/config_library.h"
+#include "reformer/core/errors.h"
+
+namespace reformer::cli {
+namespace {
+
+std::string known_names() {
+  std::string names;
+  for (const auto& name : config_names()) {
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
+}  // namespace
+
+void add_machine_options(CLI::App& app, std::string& device, int64_t& threads) {
+  app.add_option("--device", device, "cpu, cuda or auto")
+      ->check(one_of({"cpu", "cuda", "auto"}))
+      ->take_last()
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--threads", threads, "threads to use; 0: all there are")
+      ->check(whole_number(0, 1024))
+      ->take_last()
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void use_machine(const std::string& device, int64_t threads) {
+  require(device != "cuda",
+          "--device cuda: this build has no CUDA kernels; use --device cpu");
+  use_threads(threads > 0 ? static_cast<int>(threads) : available_threads());
+}
+
+void ConfigOptions::add_to(CLI::App& app) {
+  app.add_option("CONFIG", name, "a JSON file, or one of: " + known_names());
+  app.add_option("--set", assignments, "a setting of its own: key=value")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  add_machine_options(app, device, threads);
+}
+
+Config ConfigOptions::load() const {
+  require(!name.empty(), "a CONFIG is required: a JSON file, or one of: ",
+          known_names());
+  Config config = load_config(name);
+  for (const auto& assignment : assignments) {
+    set_config_value(config, assignment);
+  }
+  return config;
+}
+
+void ConfigOptions::use_machine() const { cli::use_machine(device, threads); }
+
+}  // namespace reformer::cli

@@ -1,0 +1,32 @@
+// The options of commands that start from a config.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "reformer/core/config.h"
+
+namespace reformer::cli {
+
+struct ConfigOptions {
+  std::string name;                      // a bare name or a file
+  std::vector<std::string> assignments;  // --set key=value
+  std::string device = "auto";
+  int64_t threads = 0;  // 0: all that there are
+
+  void add_to(CLI::App& app);
+
+  // The config with the assignments applied; not checked yet.
+  Config load() const;
+
+  // Threads and device.
+  void use_machine() const;
+};
+
+// --device and --threads alone, for commands that start from a run.
+void add_machine_options(CLI::App& app, std::string& device, int64_t& threads);
+void use_machine(const std::string& device, int64_t threads);
+
+}  // namespace reformer::cli

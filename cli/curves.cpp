@@ -1,0 +1,176 @@
+#include "cli/curves.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "cli/gnuplot.h"
+
+namespace reformer::cli {
+namespace {
+
+using Points = std::vector<std::pair<double, double>>;
+
+constexpr double kLogarithmicFrom = 20;  // largest value / smallest
+constexpr double kFewDecades = 1000;     // more of them need no tics between
+constexpr size_t kKeyInside = 4;         // curves that leave room for the key
+constexpr size_t kSmoothedFrom = 100;    // points of a curve
+constexpr size_t kMeans = 40;            // windows in a smoothed curve
+
+constexpr std::array<const char*, 8> kColors = {"09577f", "d1495b", "3d8b37",
+                                                "e08e1b", "7b4fa3", "2a9d9a",
+                                                "8c5a3c", "555555"};
+
+// Of the finite ones in [first, last].
+double mean_of(const Points& points, size_t first, size_t last) {
+  double sum = 0;
+  double count = 0;
+  for (size_t i = first; i <= last; ++i) {
+    if (!std::isfinite(points[i].second)) continue;
+    sum += points[i].second;
+    ++count;
+  }
+  return sum / count;
+}
+
+// The mean of the values around each, fewer of them at both ends.
+Points running_mean(const Points& points) {
+  const size_t half = std::max<size_t>(points.size() / kMeans / 2, 1);
+  Points means;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const size_t reach = std::min({half, i, points.size() - 1 - i});
+    means.emplace_back(points[i].first, mean_of(points, i - reach, i + reach));
+  }
+  return means;
+}
+
+bool smoothed(const Curve& curve) {
+  return !curve.sparse && curve.points.size() >= kSmoothedFrom;
+}
+
+struct Range {
+  double least = std::numeric_limits<double>::infinity();
+  double most = -std::numeric_limits<double>::infinity();
+
+  void include(double value) {
+    if (!std::isfinite(value)) return;
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  bool empty() const { return least > most; }
+};
+
+std::string number(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.15g", value);
+  return text;
+}
+
+// gnuplot's own ranges end at tics: a logarithmic one may be mostly empty.
+std::string logarithmic_axis(const Range& y) {
+  const double pad = std::pow(y.most / y.least, 0.04);
+  const std::string twos_and_fives =
+      "set for [e = -9:9] ytics add (sprintf('%g', 2 * 10.0**e) 2 * 10.0**e, "
+      "sprintf('%g', 5 * 10.0**e) 5 * 10.0**e)\n";
+  return "set logscale y 10\nset mytics 10\nset yrange [" +
+         number(y.least / pad) + ":" + number(y.most * pad) + "]\n" +
+         (y.most < kFewDecades * y.least ? twos_and_fives : "");
+}
+
+std::string linear_axis(const Range& y) {
+  const bool flat = y.most <= y.least;
+  const double size = std::max(std::abs(y.most), 1e-30);
+  const double pad = 0.04 * (flat ? size : y.most - y.least);
+  return "set yrange [" + number(y.least - pad) + ":" + number(y.most + pad) +
+         "]\n";
+}
+
+std::string y_axis(const std::vector<Curve>& curves) {
+  Range y;
+  for (const auto& curve : curves) {
+    for (const auto& point : curve.points) y.include(point.second);
+  }
+  if (y.empty()) return "set yrange [0:1]\n";  // else gnuplot gives up
+  const bool logarithmic = y.least > 0 && y.most >= kLogarithmicFrom * y.least;
+  return logarithmic ? logarithmic_axis(y) : linear_axis(y);
+}
+
+std::string x_axis(const std::vector<Curve>& curves) {
+  Range range;
+  range.include(1);
+  for (const auto& curve : curves) {
+    for (const auto& point : curve.points) range.include(point.first);
+  }
+  return "set xrange [0:" + number(1.01 * range.most) + "]\n";
+}
+
+// Where the curves are not: most fall, accuracies rise.
+std::string key(const std::vector<Curve>& curves) {
+  if (curves.size() > kKeyInside) return "set key outside spacing 1.3\n";
+  const auto& points = curves.front().points;
+  const bool rises = points.back().second > points.front().second;
+  return std::string("set key ") + (rises ? "bottom" : "top") +
+         " right spacing 1.3\n";
+}
+
+// A named block of data: $name << EOD ... EOD.
+std::string data_block(const std::string& name, const Points& points) {
+  std::string block = name + " << EOD\n";
+  for (const auto& [step, value] : points) {
+    const bool shown = std::isfinite(value);
+    block += number(step) + " " + (shown ? number(value) : "NaN") + "\n";
+  }
+  return block + "EOD\n";
+}
+
+struct Drawing {
+  std::string blocks;
+  std::string plots;  // joined by commas
+
+  void add(const std::string& name, const Points& points,
+           const std::string& style) {
+    blocks += data_block(name, points);
+    plots += (plots.empty() ? "" : ", \\\n  ") + name + " using 1:2 " + style;
+  }
+};
+
+void add_curve(Drawing& drawing, const Curve& curve, size_t index) {
+  const std::string name = "$curve" + std::to_string(index);
+  const std::string color = kColors[curve.color % kColors.size()];
+  const std::string title =
+      " title " + gnuplot_quoted(curve.label) + " noenhanced";
+  const std::string line = "linecolor rgb '#" + color + "' linewidth 2";
+  if (curve.sparse) {
+    drawing.add(name, curve.points,
+                "with linespoints dashtype (5,4) pointtype 7 " + line + title);
+  } else if (smoothed(curve)) {
+    drawing.add(
+        name + "raw", curve.points,
+        "with lines linewidth 0.7 linecolor rgb '#b0" + color + "' notitle");
+    drawing.add(name, running_mean(curve.points), "with lines " + line + title);
+  } else {
+    drawing.add(name, curve.points, "with lines " + line + title);
+  }
+}
+
+}  // namespace
+
+std::string curves_script(const std::vector<Curve>& curves,
+                          const std::string& title,
+                          const std::string& y_label) {
+  Drawing drawing;
+  for (size_t i = 0; i < curves.size(); ++i) add_curve(drawing, curves[i], i);
+  return "set title " + gnuplot_quoted(title) + " noenhanced font ',16'\n" +
+         "set xlabel 'step'\n" + "set ylabel " + gnuplot_quoted(y_label) +
+         " noenhanced\n" + x_axis(curves) + y_axis(curves) + key(curves) +
+         "set format x '%.0f'\nset format y '%g'\n"
+         "set grid xtics ytics linetype 1 linewidth 0.7 "
+         "linecolor rgb '#e0e0e0'\n"
+         "set border 3 linecolor rgb '#606060'\n"
+         "set tics nomirror\n" +
+         drawing.blocks + "plot " + drawing.plots + "\n";
+}
+
+}  // namespace reformer::cli

@@ -1,0 +1,239 @@
+#include "reformer/core/config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "reformer/core/bucket_count.h"
+#include "reformer/core/errors.h"
+
+namespace reformer {
+namespace {
+
+using Names = std::vector<std::string>;
+
+// Positions and sizes fit int32, in which the kernels keep them; products of
+// two fit int64.
+constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMinHeadSize = 8;
+constexpr int64_t kMaxHeadSize = 256;
+constexpr int64_t kBytes = 256;
+
+void require_within(const char* key, int64_t value, int64_t least,
+                    int64_t most = kLargest) {
+  require(value >= least && value <= most, key, ": an integer from ", least,
+          " to ", most, " is required, got ", value);
+}
+
+// Written so that NaN fails.
+void require_below_one(const char* key, double value) {
+  require(value >= 0 && value < 1, key,
+          ": at least 0 and less than 1 is required, got ", value);
+}
+
+void require_not_negative(const char* key, double value) {
+  require(value >= 0 && std::isfinite(value), key,
+          ": a number of at least 0 is required, got ", value);
+}
+
+void require_positive(const char* key, double value) {
+  require(value > 0 && std::isfinite(value), key,
+          ": a number above 0 is required, got ", value);
+}
+
+std::string joined(const Names& names) {
+  std::string all;
+  for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
+void require_among(const char* key, const std::string& name,
+                   const Names& allowed) {
+  require(std::find(allowed.begin(), allowed.end(), name) != allowed.end(), key,
+          ": one of ", joined(allowed), " is required, got '", name, "'");
+}
+
+Names split_at_commas(const std::string& list) {
+  Names parts;
+  std::istringstream rest(list + ",");
+  for (std::string part; std::getline(rest, part, ',');) {
+    std::erase(part, ' ');
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+void check_names(const ModelConfig& model) {
+  const auto attentions = split_at_commas(model.attention);
+  for (const auto& name : attentions) {
+    require_among("model.attention", name,
+                  {"full", "full_shared_qk", "local", "lsh"});
+  }
+  const auto count = static_cast<int64_t>(attentions.size());
+  require(count <= model.layers,
+          "model.attention: at most model.layers = ", model.layers,
+          " names are required, got ", count);
+  require_among("model.block", model.block,
+                {"reversible", "stored", "residual"});
+  require_among("model.activation", model.activation, {"relu", "gelu"});
+  require_among("model.positions", model.positions,
+                {"learned", "axial", "sinusoid"});
+}
+
+void check_heads(const ModelConfig& model) {
+  if (model.d_head == 0) {
+    require(model.d_model % model.heads == 0,
+            "model.heads: a divisor of model.d_model = ", model.d_model,
+            " is required where model.d_head is 0, got ", model.heads);
+    const int64_t size = head_size(model);
+    require(size >= kMinHeadSize && size <= kMaxHeadSize,
+            "model.d_head: model.d_model / model.heads from ", kMinHeadSize,
+            " to ", kMaxHeadSize, " is required, got ", model.d_model, " / ",
+            model.heads, " = ", size);
+  } else {
+    require_within("model.d_head", model.d_head, kMinHeadSize, kMaxHeadSize);
+  }
+}
+
+// Stops at `enough`, before the product can overflow.
+int64_t product_up_to(int64_t enough, const std::vector<int64_t>& factors) {
+  int64_t product = 1;
+  for (const int64_t factor : factors) {
+    if (product < enough) product *= factor;
+  }
+  return product;
+}
+
+void check_axial(const ModelConfig& model, int64_t length) {
+  require(!model.axial_shape.empty(),
+          "model.axial_shape: the axes' lengths are required where "
+          "model.positions is axial, got none");
+  require(model.axial_dims.size() == model.axial_shape.size(),
+          "model.axial_dims: as many axes as model.axial_shape has, ",
+          model.axial_shape.size(), ", are required, got ",
+          model.axial_dims.size());
+  int64_t width = 0;
+  for (size_t axis = 0; axis < model.axial_shape.size(); ++axis) {
+    require_within("model.axial_shape", model.axial_shape[axis], 1);
+    require_within("model.axial_dims", model.axial_dims[axis], 1);
+    width += model.axial_dims[axis];
+  }
+  require(width == model.d_model,
+          "model.axial_dims: a sum of model.d_model = ", model.d_model,
+          " is required, got ", width);
+  const int64_t positions = product_up_to(length, model.axial_shape);
+  require(positions >= length,
+          "model.axial_shape: a product of at least train.length = ", length,
+          " is required, got ", positions);
+}
+
+void check_model(const ModelConfig& model) {
+  require_within("model.layers", model.layers, 1);
+  require_within("model.d_model", model.d_model, 1);
+  require_within("model.d_ff", model.d_ff, 1);
+  require_within("model.heads", model.heads, 1);
+  require_within("model.vocabulary", model.vocabulary, 2);
+  require_within("model.feed_forward_chunk", model.feed_forward_chunk, 0);
+  require_within("model.loss_chunk", model.loss_chunk, 0);
+  require_below_one("model.dropout", model.dropout);
+  check_names(model);
+  check_heads(model);
+}
+
+void check_lsh(const LshConfig& lsh) {
+  require_within("lsh.rounds", lsh.rounds, 1);
+  require_within("lsh.chunk_length", lsh.chunk_length, 1);
+  require_within("lsh.local_window", lsh.local_window, 0);
+  if (lsh.n_buckets != 0) require_bucket_count("lsh.n_buckets", lsh.n_buckets);
+  require(lsh.causal,
+          "lsh.causal: true is required, a language model predicts from the "
+          "past; got false");
+}
+
+void check_train_counts(const TrainConfig& train) {
+  require_within("train.steps", train.steps, 1);
+  require_within("train.batch", train.batch, 1);
+  require_within("train.length", train.length, 1);
+  require_within("train.seed", train.seed, 0,
+                 std::numeric_limits<int64_t>::max());
+  require_within("train.accumulate", train.accumulate, 1);
+  require_within("train.warmup", train.warmup, 0);
+  require_within("train.evaluate_every", train.evaluate_every, 0);
+  require_within("train.evaluate_batches", train.evaluate_batches, 0);
+  require_within("train.checkpoint_every", train.checkpoint_every, 0);
+  require_within("train.keep", train.keep, 1);
+  require_within("train.log_every", train.log_every, 1);
+}
+
+void check_optimizer(const TrainConfig& train) {
+  require_among("train.optimizer", train.optimizer,
+                {"adafactor", "adam", "adamw"});
+  require_among("train.schedule", train.schedule,
+                {"constant", "rsqrt", "cosine"});
+  require_positive("train.learning_rate", train.learning_rate);
+  require_not_negative("train.weight_decay", train.weight_decay);
+  require_below_one("train.beta1", train.beta1);
+  require_below_one("train.beta2", train.beta2);
+  require_positive("train.epsilon", train.epsilon);
+  require_not_negative("train.clip", train.clip);
+  require_not_negative("train.minutes", train.minutes);
+  require(train.weight_decay == 0 || train.optimizer == "adamw",
+          "train.weight_decay: 0 is required, ", train.optimizer,
+          " has none; got ", train.weight_decay);
+  require(train.schedule != "cosine" || train.steps > train.warmup,
+          "train.steps: more than train.warmup = ", train.warmup,
+          " is required by the cosine schedule, got ", train.steps);
+}
+
+void check_duplication(const Config& config) {
+  require_within("task.symbols", config.task.symbols, 1);
+  const int64_t needed = config.task.symbols + 1;
+  require(config.model.vocabulary >= needed,
+          "model.vocabulary: at least task.symbols + 1 = ", needed,
+          " is required, got ", config.model.vocabulary);
+  const int64_t length = config.train.length;
+  require(length >= 4 && length % 2 == 0,
+          "train.length: an even number of at least 4 is required by "
+          "duplication, got ",
+          length);
+}
+
+void check_task(const Config& config) {
+  require_among("task.name", config.task.name, {"text", "duplication"});
+  if (config.task.name == "duplication") {
+    check_duplication(config);
+  } else {
+    require(config.model.vocabulary >= kBytes, "model.vocabulary: at least ",
+            kBytes, ", one for each byte, is required by text, got ",
+            config.model.vocabulary);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> layer_attentions(const ModelConfig& model) {
+  const auto names = split_at_commas(model.attention);
+  std::vector<std::string> layers;
+  for (int64_t layer = 0; layer < model.layers; ++layer) {
+    layers.push_back(names[static_cast<size_t>(layer) % names.size()]);
+  }
+  return layers;
+}
+
+int64_t head_size(const ModelConfig& model) {
+  return model.d_head != 0 ? model.d_head : model.d_model / model.heads;
+}
+
+void check(const Config& config) {
+  check_model(config.model);
+  check_lsh(config.lsh);
+  check_train_counts(config.train);
+  check_optimizer(config.train);
+  check_task(config);
+  if (config.model.positions == "axial") {
+    check_axial(config.model, config.train.length);
+  }
+}
+
+}  // namespace reformer

@@ -1,0 +1,15 @@
+// What the user probably meant.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace reformer {
+
+// The known name with the smallest edit distance to `name`, the first of
+// equals. A name without a dot is compared with what follows the dots of the
+// known ones: "rounds" means "lsh.rounds". `known` must not be empty.
+std::string nearest_name(const std::string& name,
+                         const std::vector<std::string>& known);
+
+}  // namespace reformer

@@ -1,0 +1,42 @@
+// The bytes of a file or of standard input.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace reformer {
+
+// An ordinary file is read where and when it is asked for, and never held in
+// memory whole. What cannot be read twice (standard input, a pipe) is read once
+// and kept.
+class ByteFile {
+ public:
+  // "-" is standard input. Throws Error with the path and the reason when it is
+  // missing, a directory, unreadable or empty.
+  explicit ByteFile(const std::string& path);
+  ~ByteFile();
+  ByteFile(const ByteFile&) = delete;
+  ByteFile& operator=(const ByteFile&) = delete;
+
+  const std::string& path() const { return path_; }  // or "standard input"
+  int64_t size() const { return size_; }             // at least 1
+
+  // Fills `out` with the bytes from `begin` on, all within size(). Throws Error
+  // when the file has become shorter since it was opened.
+  void read(int64_t begin, std::span<uint8_t> out) const;
+
+ private:
+  void open(const std::string& path);
+  void keep_all();
+  int64_t read_some(int64_t begin, std::span<uint8_t> out) const;
+  [[noreturn]] void throw_unreadable(const std::string& reason) const;
+
+  std::string path_;
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+  std::vector<uint8_t> kept_;  // empty for an ordinary file
+};
+
+}  // namespace reformer

@@ -1,0 +1,53 @@
+// What an attention layer remembers of the texts so far, and how it goes on.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "reformer/generate/bucket_lists.h"
+#include "reformer/model/attention_layer.h"
+#include "reformer/ops/key_value_cache.h"
+
+namespace reformer {
+
+// The function of AttentionLayer::forward in evaluation, with LSH windows by
+// the trailing rule whatever the layer's: under `chunk` a later token may shift
+// what an earlier one sees, and nothing could be kept.
+class AttentionCache {
+ public:
+  AttentionCache(const AttentionLayer& layer, int64_t batch, const Pass& pass,
+                 at::ScalarType type);
+
+  //   x        [batch, length, d_model]: the first positions of each row
+  //   counts   [batch]: how many of them are a row's own
+  //   buckets  as AttentionLayer::forward's
+  //   returns  [batch, length, d_model]; of no meaning beyond a row's count
+  //
+  // The whole layer at once, for an empty cache.
+  at::Tensor read(const at::Tensor& x, const std::vector<int64_t>& counts,
+                  at::Tensor& buckets);
+
+  // The next position of every row: [batch, 1, d_model] in and out. The cost
+  // does not depend on the number of positions before, but for full attention.
+  at::Tensor step(const at::Tensor& x, at::Tensor& buckets);
+
+ private:
+  bool is_lsh() const { return layer_.kind() == "lsh"; }
+  void hash(const at::Tensor& q, at::Tensor& buckets) const;
+  at::Tensor attend_whole(const Projected& projected,
+                          at::Tensor& buckets) const;
+  PositionRange range_of(int64_t position) const;
+  std::vector<PositionList> lists_of(const at::Tensor& buckets) const;
+  void append_buckets(const at::Tensor& buckets,
+                      const std::vector<int64_t>& counts);
+
+  const AttentionLayer& layer_;
+  Pass pass_;
+  LshConfig lsh_;         // the layer's, trailing, with the pass's rounds
+  at::Tensor rotations_;  // of LSH layers; the same for every position
+  KeyValueCache cache_;
+  BucketLists lists_;  // a round for each (row, head, round)
+};
+
+}  // namespace reformer

@@ -1,0 +1,140 @@
+#include "reformer/generate/decoder.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+
+#include <algorithm>
+
+#include "reformer/core/errors.h"
+#include "reformer/model/parts.h"
+
+namespace reformer {
+namespace {
+
+constexpr const char* kOp = "decoder";
+
+// x += FeedForward(y), a part of the positions at a time.
+void add_feed_forward(const FeedForward& layer, const at::Tensor& y,
+                      const Pass& pass, at::Tensor& x) {
+  for_each_part(y.size(1), layer.chunk(y.size(0)), [&](int64_t at, int64_t n) {
+    x.narrow(1, at, n).add_(layer.forward(y.narrow(1, at, n), pass, at));
+  });
+}
+
+// The last position of each row, [batch, 1, d_model].
+at::Tensor last_of(const at::Tensor& x, const std::vector<int64_t>& lengths) {
+  std::vector<at::Tensor> rows;
+  for (std::size_t row = 0; row < lengths.size(); ++row) {
+    rows.push_back(x.narrow(0, static_cast<int64_t>(row), 1)
+                       .narrow(1, lengths[row] - 1, 1));
+  }
+  return at::cat(rows);
+}
+
+}  // namespace
+
+Decoder::Decoder(const LanguageModel& model, int64_t batch, int64_t rounds)
+    : model_(model), lengths_(std::max<int64_t>(batch, 0), 0) {
+  require(batch >= 1, kOp, ": a batch of at least 1 is required, got ", batch);
+  require(rounds >= 0, kOp, ": rounds of at least 0 are required, got ",
+          rounds);
+  pass_.seed = static_cast<uint64_t>(model.config().train.seed);
+  pass_.rounds = rounds;
+  const auto type = model.parameters().front().value.scalar_type();
+  for (const auto& block : model.stack().blocks()) {
+    caches_.emplace_back(block.attention, batch, pass_, type);
+  }
+}
+
+void Decoder::check_symbols(const at::Tensor& symbols) const {
+  require(symbols.scalar_type() == at::kLong && symbols.dim() >= 1 &&
+              symbols.size(0) == static_cast<int64_t>(lengths_.size()),
+          kOp, ": symbols must be int64, a row each of ", lengths_.size(),
+          ", got ", at::toString(symbols.scalar_type()), " ", symbols.sizes());
+  if (symbols.numel() == 0) return;
+  const int64_t vocabulary = model_.config().model.vocabulary;
+  const int64_t least = symbols.min().item<int64_t>();
+  const int64_t most = symbols.max().item<int64_t>();
+  require(least >= 0 && most < vocabulary, kOp,
+          ": symbols must be from 0 to ", vocabulary - 1, ", got ",
+          least < 0 ? least : most);
+}
+
+// All layers; attend(cache, x, buckets) is a layer's attention. Owns x.
+template <class Attend>
+Streams Decoder::run(at::Tensor x, const Attend& attend, Buckets* buckets) {
+  const auto& stack = model_.stack();
+  const bool two = stack.two_streams();
+  Streams y{x, two ? x.clone() : x};
+  at::Tensor& second = two ? y.x2 : y.x1;  // the residual one: x1 alone
+  Buckets unnamed(caches_.size());
+  auto& used = buckets ? *buckets : unnamed;
+  used.resize(caches_.size());
+  for (std::size_t i = 0; i < caches_.size(); ++i) {
+    y.x1.add_(attend(caches_[i], second, used[i]));
+    add_feed_forward(stack.blocks()[i].feed_forward, y.x1, pass_, second);
+  }
+  return y;
+}
+
+at::Tensor Decoder::read(const at::Tensor& symbols,
+                         const std::vector<int64_t>& lengths,
+                         Buckets* buckets) {
+  const at::NoGradGuard no_grad;
+  const auto batch = static_cast<int64_t>(lengths_.size());
+  check_symbols(symbols);
+  require(symbols.dim() == 2 && lengths.size() == lengths_.size(), kOp,
+          ": prompts must be [batch, length] with a length for each row, got ",
+          symbols.sizes(), " and ", lengths.size(), " lengths");
+  require(lengths_[0] == 0, kOp, ": prompts are read once, before any step");
+  std::vector<int64_t> positions;  // of each row, with the start symbol
+  for (const int64_t length : lengths) {
+    require(length >= 0 && length <= symbols.size(1), kOp,
+            ": a prompt's length must be from 0 to ", symbols.size(1),
+            ", got ", length);
+    positions.push_back(length + 1);
+  }
+  const int64_t most = *std::max_element(positions.begin(), positions.end());
+  const auto start = at::full({batch, 1}, model_.start_symbol(), at::kLong);
+  const auto inputs = at::cat({start, symbols.narrow(1, 0, most - 1)}, 1);
+  // Behind the end of a row others' symbols would do as well: nothing sees what
+  // comes after it.
+  const auto y = run(
+      model_.embed(inputs, /*first_position=*/0),
+      [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used) {
+        return cache.read(x, positions, used);
+      },
+      buckets);
+  lengths_ = positions;
+  return model_.head()
+      .logits({last_of(y.x1, positions), last_of(y.x2, positions)})
+      .squeeze(1);
+}
+
+at::Tensor Decoder::embed_next(const at::Tensor& symbols) const {
+  std::vector<at::Tensor> rows;
+  for (std::size_t row = 0; row < lengths_.size(); ++row) {
+    const auto input = symbols.narrow(0, static_cast<int64_t>(row), 1);
+    rows.push_back(model_.embed(input.unsqueeze(1), lengths_[row]));
+  }
+  return rows.size() == 1 ? rows[0] : at::cat(rows);  // [batch, 1, d_model]
+}
+
+at::Tensor Decoder::step(const at::Tensor& symbols, Buckets* buckets) {
+  const at::NoGradGuard no_grad;
+  check_symbols(symbols);
+  require(symbols.dim() == 1, kOp, ": a step takes symbols [batch], got sizes ",
+          symbols.sizes());
+  require(lengths_[0] > 0, kOp, ": prompts are read before the first step");
+  const auto y = run(
+      embed_next(symbols),
+      [](AttentionCache& cache, const at::Tensor& x, at::Tensor& used) {
+        return cache.step(x, used);
+      },
+      buckets);
+  for (auto& length : lengths_) ++length;
+  return model_.head().logits(y).squeeze(1);
+}
+
+}  // namespace reformer

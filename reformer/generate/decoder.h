@@ -1,0 +1,60 @@
+// Generating token by token: the language model's own function, at a cost that
+// does not grow with the length of the text.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "reformer/generate/attention_cache.h"
+#include "reformer/model/language_model.h"
+
+namespace reformer {
+
+// What LanguageModel::logits computes from the whole text in evaluation, one
+// symbol at a time. The same numbers but for rounding when LSH windows are
+// `trailing`; a model of `chunk` windows is decoded with trailing ones, which
+// see other pairs where a bucket is longer than its window. Only full
+// attention takes longer the more was read.
+//
+// Rows of the batch have texts of different lengths and do not influence each
+// other. The model must outlive the decoder and not change.
+class Decoder {
+ public:
+  // The buckets of every layer, undefined where it is not LSH. Undefined ones
+  // are hashed and left here; defined ones are used as they are.
+  using Buckets = std::vector<at::Tensor>;
+
+  // rounds: of LSH attention; 0: the config's.
+  explicit Decoder(const LanguageModel& model, int64_t batch = 1,
+                   int64_t rounds = 0);
+
+  //   symbols  [batch, length] int64 in [0, vocabulary): the prompts, which
+  //            may be empty
+  //   lengths  [batch]: how many of them are a row's own
+  //   returns  [batch, vocabulary]: logits of the symbol after each prompt
+  //
+  // Once, and before any step: the whole batch in one pass.
+  at::Tensor read(const at::Tensor& symbols,
+                  const std::vector<int64_t>& lengths,
+                  Buckets* buckets = nullptr);
+
+  //   symbols  [batch] int64: the next symbol of each row
+  //   returns  [batch, vocabulary]: logits of the one after it
+  //
+  // Throws Error beyond the model's last position.
+  at::Tensor step(const at::Tensor& symbols, Buckets* buckets = nullptr);
+
+ private:
+  template <class Attend>
+  Streams run(at::Tensor x, const Attend& attend, Buckets* buckets);
+  at::Tensor embed_next(const at::Tensor& symbols) const;
+  void check_symbols(const at::Tensor& symbols) const;
+
+  const LanguageModel& model_;
+  Pass pass_;
+  std::vector<int64_t> lengths_;  // [batch]: positions read, start included
+  std::vector<AttentionCache> caches_;
+};
+
+}  // namespace reformer

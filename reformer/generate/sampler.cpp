@@ -1,0 +1,113 @@
+#include "reformer/generate/sampler.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "reformer/core/errors.h"
+#include "reformer/core/philox.h"
+
+namespace reformer {
+namespace {
+
+constexpr const char* kOp = "sampler";
+
+// Relative to the most probable symbol's: 1 for that one.
+double weight_of(double logit, double best, double temperature) {
+  if (temperature == 0) return logit == best ? 1 : 0;
+  return std::exp((logit - best) / temperature);
+}
+
+double sum_of(const std::vector<Candidate>& from) {
+  double sum = 0;
+  for (const auto& candidate : from) sum += candidate.probability;
+  return sum;
+}
+
+void normalise(std::vector<Candidate>& of) {
+  const double sum = sum_of(of);
+  for (auto& candidate : of) candidate.probability /= sum;
+}
+
+void keep_top_p(std::vector<Candidate>& of, double top_p) {
+  double mass = 0;
+  std::size_t kept = 0;
+  while (kept < of.size() && mass < top_p) mass += of[kept++].probability;
+  of.resize(kept);
+  normalise(of);
+}
+
+int64_t symbol_at(const std::vector<Candidate>& from, double u) {
+  for (const auto& candidate : from) {
+    if (u < candidate.probability) return candidate.symbol;
+    u -= candidate.probability;
+  }
+  return from.back().symbol;  // the sum of probabilities was rounded down
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(std::span<const double> logits,
+                                  const SamplerConfig& config) {
+  double best = -std::numeric_limits<double>::infinity();
+  bool sound = true;
+  for (const double logit : logits) {
+    sound = sound && logit < std::numeric_limits<double>::infinity();
+    best = std::max(best, logit);
+  }
+  require(sound && std::isfinite(best), kOp,
+          ": the logits are not finite: this model's parameters are broken");
+  std::vector<Candidate> all;
+  for (std::size_t symbol = 0; symbol < logits.size(); ++symbol) {
+    all.push_back({static_cast<int64_t>(symbol),
+                   weight_of(logits[symbol], best, config.temperature)});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     return a.probability > b.probability;
+                   });
+  const int64_t top_k = config.temperature == 0 ? 1 : config.top_k;
+  if (top_k > 0) all.resize(std::min<std::size_t>(all.size(), top_k));
+  normalise(all);
+  if (config.top_p < 1) keep_top_p(all, config.top_p);
+  return all;
+}
+
+Sampler::Sampler(const SamplerConfig& config) : config_(config) {
+  require(config.temperature >= 0 && std::isfinite(config.temperature), kOp,
+          ": a temperature of at least 0 is required, got ",
+          config.temperature);
+  require(config.top_k >= 0, kOp, ": a top-k of at least 0 is required, got ",
+          config.top_k);
+  require(config.top_p > 0 && config.top_p <= 1, kOp,
+          ": a top-p above 0 and up to 1 is required, got ", config.top_p);
+}
+
+double Sampler::uniform(int64_t row) const {
+  const PhiloxKey key{static_cast<uint32_t>(config_.seed),
+                      static_cast<uint32_t>(config_.seed >> 32)};
+  const auto bits = philox(
+      key, {static_cast<uint32_t>(drawn_), static_cast<uint32_t>(drawn_ >> 32),
+            static_cast<uint32_t>(row), /*purpose: sampling=*/0x53616d70});
+  const uint64_t wide = uint64_t{bits[0]} << 32 | bits[1];
+  return double(wide >> 11) * 0x1p-53;  // [0, 1)
+}
+
+at::Tensor Sampler::draw(const at::Tensor& logits) {
+  require(logits.dim() == 2 && logits.size(1) >= 1, kOp,
+          ": logits must be [batch, vocabulary], got sizes ", logits.sizes());
+  const auto exact = logits.to(at::kDouble).contiguous();
+  const auto vocabulary = static_cast<std::size_t>(exact.size(1));
+  auto symbols = at::empty({exact.size(0)}, at::kLong);
+  for (int64_t row = 0; row < exact.size(0); ++row) {
+    const double* at = exact.const_data_ptr<double>() + row * exact.size(1);
+    symbols.mutable_data_ptr<int64_t>()[row] =
+        symbol_at(candidates({at, vocabulary}, config_), uniform(row));
+  }
+  ++drawn_;
+  return symbols;
+}
+
+}  // namespace reformer

@@ -1,0 +1,165 @@
+// Attention of one new position, one (row, head) at a time: collects the
+// positions that it sees, then reads each key and value row once, from wherever
+// it lies, with the rows after it already on their way.
+#include "reformer/kernels/decode_attention.h"
+
+#include <bit>
+
+#include "reformer/core/parallel.h"
+#include "reformer/kernels/cpu/simd/interval_tile.h"
+
+namespace reformer::kernels::cpu::REFORMER_ISA {
+namespace {
+
+// A set of at most `most` positions. Its size depends on what one query sees,
+// not on the length of the text, so it stays in the first-level cache.
+class PositionSet {
+ public:
+  explicit PositionSet(int64_t most)
+      : bits_(std::bit_width(static_cast<uint64_t>(2 * most))),
+        slots_(int64_t{1} << bits_) {
+    std::fill_n(slots_.data(), int64_t{1} << bits_, -1);
+  }
+
+  // Whether it was not there.
+  bool insert(int32_t position) {
+    constexpr uint32_t kGolden = 2654435769;  // 2^32 / golden ratio: Fibonacci
+    uint32_t slot = (static_cast<uint32_t>(position) * kGolden) >> (32 - bits_);
+    while (slots_[slot] != -1) {
+      if (slots_[slot] == position) return false;
+      slot = (slot + 1) & ((uint32_t{1} << bits_) - 1);
+    }
+    slots_[slot] = position;
+    return true;
+  }
+
+ private:
+  int bits_;
+  Scratch<int32_t> slots_;
+};
+
+// One (row, head).
+template <class T>
+class Query {
+ public:
+  Query(const DecodeAttentionArgs<T>& args, int64_t batch, int64_t head)
+      : args_(args),
+        pages_(args.pages[batch]),
+        head_(head),
+        own_position_(args.position[batch]),
+        range_(args.ranges[batch]),
+        lists_(args.lists + (batch * args.heads + head) * args.n_lists),
+        q_(args.q.head(batch, head)),
+        output_(args.output.head(batch, head)),
+        most_(range_.end - range_.begin + listed()),
+        positions_(most_),
+        scores_(padded<T>(most_)) {}
+
+  void attend() {
+    const int64_t n = collect();
+    if (n == 0) {
+      const T* own = pages_.value(head_, own_position_);
+      return copy_row(own, args_.d_head, args_.d_head, output_);
+    }
+    score(n);
+    const T sum = weigh(n);
+    add_values(n, T(1) / sum);
+  }
+
+ private:
+  int64_t listed() const {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < args_.n_lists; ++i) sum += lists_[i].size;
+    return sum;
+  }
+
+  int64_t collect() {
+    int64_t n = 0;
+    for (int64_t p = range_.begin; p < range_.end; ++p) {
+      positions_[n++] = static_cast<int32_t>(p);
+    }
+    PositionSet seen(most_ - n);
+    for (int64_t i = 0; i < args_.n_lists; ++i) {
+      for (int64_t e = 0; e < lists_[i].size; ++e) {
+        const int32_t p = lists_[i].data[e];
+        const bool in_range = p >= range_.begin && p < range_.end;
+        if (!in_range && seen.insert(p)) positions_[n++] = p;
+      }
+    }
+    return n;
+  }
+
+  // The values lie behind the keys, and come with them.
+  [[gnu::always_inline]] void prefetch_position(int64_t i, int64_t n) const {
+    if (i >= n) return;
+    prefetch_row(pages_.key(head_, positions_[i]), 2 * pages_.width);
+  }
+
+  // In base 2, as the exponentials are.
+  void score(int64_t n) {
+    constexpr int64_t kAhead = 8;
+    alignas(64) T query[256];
+    copy_row(q_, args_.d_head, pages_.width, query);
+    scale_row(query, pages_.width, T(args_.scale * kLog2E), query);
+    for (int64_t i = 0; i < std::min(kAhead, n); ++i) prefetch_position(i, n);
+    for (int64_t i = 0; i < n; ++i) {
+      prefetch_position(i + kAhead, n);
+      scores_[i] = dot(query, pages_.key(head_, positions_[i]), pages_.width);
+    }
+  }
+
+  // Turns scores into weights, relative to the largest; returns their sum.
+  T weigh(int64_t n) {
+    const int64_t width = padded<T>(n);
+    std::fill(&scores_[n], &scores_[width], kMinusInfinity<T>);
+    const T max = *std::max_element(&scores_[0], &scores_[n]);
+    Vector<T> sums = {};
+    for (int64_t i = 0; i < width; i += kLanes<T>) {
+      const Vector<T> weights = exp2_of(load(&scores_[i]) - max);
+      sums += weights;
+      store(&scores_[i], weights);
+    }
+    return sum_of<T>(sums);
+  }
+
+  void add_values(int64_t n, T factor) {
+    alignas(64) T sums[256];
+    zero_row(pages_.width, sums);
+    for (int64_t i = 0; i < n; ++i) {
+      const T* value = pages_.value(head_, positions_[i]);
+      for (int64_t c = 0; c < pages_.width; c += kLanes<T>) {
+        store(sums + c, load(sums + c) + load(value + c) * scores_[i]);
+      }
+    }
+    scale_row(sums, pages_.width, factor, sums);
+    copy_row(sums, args_.d_head, args_.d_head, output_);
+  }
+
+  const DecodeAttentionArgs<T>& args_;
+  const KeyValuePages<T>& pages_;
+  const int64_t head_;
+  const int64_t own_position_;
+  const PositionRange range_;
+  const PositionList* lists_;
+  const T* q_;
+  T* output_;
+  const int64_t most_;  // positions, with repetitions
+  Scratch<int32_t> positions_;
+  Scratch<T> scores_;
+};
+
+}  // namespace
+
+template <class T>
+void decode_attention(const DecodeAttentionArgs<T>& args) {
+  parallel_tasks(args.batch * args.heads, [&](int64_t task) {
+    Query<T>(args, task / args.heads, task % args.heads).attend();
+  });
+}
+
+template void decode_attention(const DecodeAttentionArgs<float>&);
+#ifndef __AVX2__  // float64 runs on the plain kernel alone
+template void decode_attention(const DecodeAttentionArgs<double>&);
+#endif
+
+}  // namespace reformer::kernels::cpu::REFORMER_ISA

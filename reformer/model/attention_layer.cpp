@@ -1,0 +1,92 @@
+#include "reformer/model/attention_layer.h"
+
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+
+#include "reformer/core/bucket_count.h"
+#include "reformer/ops/counter_dropout.h"
+#include "reformer/ops/full_attention.h"
+#include "reformer/ops/local_attention.h"
+#include "reformer/ops/lsh_attention.h"
+
+namespace reformer {
+
+AttentionLayer::AttentionLayer(const Config& config, int64_t layer,
+                               ParameterStore& store)
+    : kind_(layer_attentions(config.model).at(layer)),
+      layer_(layer),
+      heads_(config.model.heads),
+      d_head_(head_size(config.model)),
+      dropout_(config.model.dropout),
+      lsh_(config.lsh) {
+  // The number of buckets belongs to the model, not to an input's length: a
+  // prefix must hash as the whole does.
+  if (lsh_.n_buckets == 0) {
+    lsh_.n_buckets =
+        default_bucket_count(config.train.length, lsh_.chunk_length);
+  }
+  const std::string name = "blocks." + std::to_string(layer) + ".attention.";
+  const int64_t d_model = config.model.d_model;
+  const int64_t width = heads_ * d_head_;
+  norm_weight_ = store.constant(name + "norm.weight", {d_model}, 1);
+  norm_bias_ = store.constant(name + "norm.bias", {d_model}, 0);
+  if (kind_ == "full") {
+    qk_ = store.glorot(name + "q.weight", width, d_model);
+    k_ = store.glorot(name + "k.weight", width, d_model);
+  } else {
+    qk_ = store.glorot(name + "qk.weight", width, d_model);
+  }
+  v_ = store.glorot(name + "v.weight", width, d_model);
+  output_ = store.glorot(name + "output.weight", d_model, width);
+}
+
+at::Tensor AttentionLayer::split_heads(const at::Tensor& x,
+                                       const at::Tensor& weight) const {
+  return at::linear(x, weight)  // [batch, length, heads * d_head]
+      .view({x.size(0), x.size(1), heads_, d_head_})
+      .transpose(1, 2);  // [batch, heads, length, d_head]
+}
+
+Projected AttentionLayer::project(const at::Tensor& x) const {
+  const auto normed =
+      at::layer_norm(x, {x.size(2)}, norm_weight_, norm_bias_);
+  return {split_heads(normed, qk_),
+          k_.defined() ? split_heads(normed, k_) : at::Tensor(),
+          split_heads(normed, v_)};
+}
+
+at::Tensor AttentionLayer::attend(const Projected& projected, const Pass& pass,
+                                  at::Tensor& buckets) const {
+  const auto& [qk, k, v] = projected;
+  if (kind_ == "full") return full_attention(qk, k, v, /*causal=*/true);
+  if (kind_ == "full_shared_qk") {
+    return full_shared_qk_attention(qk, v, /*causal=*/true);
+  }
+  if (kind_ == "local") {
+    return local_attention(qk, v, {lsh_.chunk_length, lsh_.window, true});
+  }
+  if (!buckets.defined()) {
+    LshConfig config = lsh_;
+    if (pass.rounds > 0) config.rounds = pass.rounds;
+    buckets = lsh_attention_buckets(qk, config, hash_key(pass));
+  }
+  return lsh_attention(qk, v, buckets, lsh_);
+}
+
+at::Tensor AttentionLayer::join(const at::Tensor& attended) const {
+  const auto rows =  // [batch, length, heads * d_head]
+      attended.transpose(1, 2).reshape(
+          {attended.size(0), attended.size(2), heads_ * d_head_});
+  return at::linear(rows, output_);
+}
+
+at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,
+                                   at::Tensor& buckets) const {
+  // A statement of its own, which lets go of q, k and v.
+  const auto attended = attend(project(x), pass, buckets);
+  return counter_dropout(
+      join(attended), pass.training ? dropout_ : 0.0,
+      {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_)});
+}
+
+}  // namespace reformer

@@ -1,0 +1,69 @@
+// Multi-head attention with its projections: one branch of a block.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "reformer/core/config.h"
+#include "reformer/model/parameter_store.h"
+#include "reformer/model/pass.h"
+
+namespace reformer {
+
+// Queries, keys and values, [batch, heads, length, d_head] each; k is undefined
+// where it is shared with q.
+struct Projected {
+  at::Tensor q;
+  at::Tensor k;
+  at::Tensor v;
+};
+
+class AttentionLayer {
+ public:
+  AttentionLayer(const Config& config, int64_t layer, ParameterStore& store);
+
+  //   x        [batch, length, d_model]
+  //   returns  [batch, length, d_model]: Dropout(Attention(LN(x)))
+  //
+  // LSH layers hash when `buckets` is undefined and leave there what they used
+  // ([batch, heads, rounds, length] uint16); given buckets are used as they
+  // are, because a bucket hashed from a rebuilt input may differ.
+  at::Tensor forward(const at::Tensor& x, const Pass& pass,
+                     at::Tensor& buckets) const;
+
+  // What forward is made of, for whoever attends by itself (generate/):
+  // forward(x) is join(the attention of project(x)).
+  Projected project(const at::Tensor& x) const;
+  at::Tensor attend(const Projected& projected, const Pass& pass,
+                    at::Tensor& buckets) const;
+  at::Tensor join(const at::Tensor& attended) const;
+
+  // Of this layer's rotations.
+  HashKey hash_key(const Pass& pass) const {
+    return {pass.seed, pass.step, static_cast<uint32_t>(layer_)};
+  }
+
+  int64_t heads() const { return heads_; }
+  int64_t d_head() const { return d_head_; }
+  const std::string& kind() const { return kind_; }
+  const LshConfig& lsh() const { return lsh_; }  // n_buckets resolved
+
+ private:
+  at::Tensor split_heads(const at::Tensor& x, const at::Tensor& weight) const;
+
+  std::string kind_;  // full, full_shared_qk, local, lsh
+  int64_t layer_;
+  int64_t heads_;
+  int64_t d_head_;
+  double dropout_;
+  LshConfig lsh_;
+  at::Tensor norm_weight_;  // [d_model]
+  at::Tensor norm_bias_;    // [d_model]
+  at::Tensor qk_;           // [heads * d_head, d_model]; of full attention: q
+  at::Tensor k_;            // likewise, of full attention only
+  at::Tensor v_;            // likewise
+  at::Tensor output_;       // [d_model, heads * d_head]
+};
+
+}  // namespace reformer

@@ -1,0 +1,52 @@
+#include "reformer/model/feed_forward.h"
+
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/relu.h>
+
+#include <algorithm>
+
+#include "reformer/ops/counter_dropout.h"
+
+namespace reformer {
+
+FeedForward::FeedForward(const Config& config, int64_t layer,
+                         ParameterStore& store)
+    : layer_(layer),
+      d_ff_(config.model.d_ff),
+      chunk_(config.model.feed_forward_chunk),
+      gelu_(config.model.activation == "gelu"),
+      dropout_(config.model.dropout) {
+  const std::string name = "blocks." + std::to_string(layer) + ".feed_forward.";
+  const int64_t d_model = config.model.d_model;
+  norm_weight_ = store.constant(name + "norm.weight", {d_model}, 1);
+  norm_bias_ = store.constant(name + "norm.bias", {d_model}, 0);
+  in_weight_ = store.glorot(name + "in.weight", d_ff_, d_model);
+  in_bias_ = store.constant(name + "in.bias", {d_ff_}, 0);
+  out_weight_ = store.glorot(name + "out.weight", d_model, d_ff_);
+  out_bias_ = store.constant(name + "out.bias", {d_model}, 0);
+}
+
+int64_t FeedForward::chunk(int64_t batch) const {
+  if (chunk_ > 0) return chunk_;
+  // About 4M numbers, 16 MiB: products stay large, memory small.
+  constexpr int64_t kNumbers = int64_t{4} << 20;
+  return std::max<int64_t>(64, kNumbers / (d_ff_ * batch));
+}
+
+at::Tensor FeedForward::forward(const at::Tensor& x, const Pass& pass,
+                                int64_t first_position) const {
+  const auto normed =
+      at::layer_norm(x, {x.size(2)}, norm_weight_, norm_bias_);
+  const auto inner =  // [batch, part, d_ff]
+      at::linear(normed, in_weight_, in_bias_);
+  const auto active = gelu_ ? at::gelu(inner, "tanh") : at::relu(inner);
+  return counter_dropout(
+      at::linear(active, out_weight_, out_bias_),
+      pass.training ? dropout_ : 0.0,
+      {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_ + 1)},
+      first_position);
+}
+
+}  // namespace reformer

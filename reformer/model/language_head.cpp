@@ -1,0 +1,108 @@
+#include "reformer/model/language_head.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/nll_loss.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+
+#include "reformer/model/parts.h"
+
+namespace reformer {
+namespace {
+
+constexpr int64_t kIgnored = -100;
+
+Streams part_of(const Streams& y, int64_t at, int64_t n) {
+  return {y.x1.narrow(1, at, n), y.x2.narrow(1, at, n)};
+}
+
+// The sum of losses of one part, as a scalar tensor; counts go to `sums`.
+at::Tensor loss_of(const at::Tensor& logits, const at::Tensor& symbols,
+                   const at::Tensor& weights, LossSums& sums) {
+  const auto flat = logits.flatten(0, 1);  // [batch * part, vocabulary]
+  const auto wanted =
+      at::where(weights, symbols, kIgnored).flatten();  // [batch * part]
+  const auto total = at::nll_loss(at::log_softmax(flat, 1), wanted, {},
+                                  at::Reduction::Sum, kIgnored);
+  const at::NoGradGuard no_grad;
+  sums.loss += total.item<double>();
+  sums.count += weights.sum().item<int64_t>();
+  sums.correct += flat.argmax(1).eq(wanted).sum().item<int64_t>();
+  return total;
+}
+
+}  // namespace
+
+LanguageHead::LanguageHead(const Config& config, bool two_streams,
+                           ParameterStore& store)
+    : vocabulary_(config.model.vocabulary),
+      chunk_(config.model.loss_chunk),
+      two_streams_(two_streams) {
+  const int64_t width = config.model.d_model * (two_streams ? 2 : 1);
+  norm_weight_ = store.constant("head.norm.weight", {width}, 1);
+  norm_bias_ = store.constant("head.norm.bias", {width}, 0);
+  weight_ = store.glorot("head.weight", vocabulary_, width);
+  bias_ = store.constant("head.bias", {vocabulary_}, 0);
+}
+
+int64_t LanguageHead::chunk(int64_t batch) const {
+  if (chunk_ > 0) return chunk_;
+  // About 4M numbers, 16 MiB: products stay large, memory small.
+  constexpr int64_t kNumbers = int64_t{4} << 20;
+  const int64_t width = std::max(vocabulary_, norm_weight_.size(0));
+  return std::max<int64_t>(16, kNumbers / (width * batch));
+}
+
+at::Tensor LanguageHead::read(const Streams& y) const {
+  return two_streams_ ? at::cat({y.x1, y.x2}, 2) : y.x1;
+}
+
+at::Tensor LanguageHead::logits(const Streams& y) const {
+  const auto normed =
+      at::layer_norm(read(y), norm_weight_.sizes(), norm_weight_, norm_bias_);
+  return at::linear(normed, weight_, bias_);
+}
+
+LossSums LanguageHead::loss(const Streams& y, const at::Tensor& symbols,
+                            const at::Tensor& weights) const {
+  const at::NoGradGuard no_grad;
+  LossSums sums;
+  for_each_part(y.x1.size(1), chunk(y.x1.size(0)), [&](int64_t at, int64_t n) {
+    loss_of(logits(part_of(y, at, n)), symbols.narrow(1, at, n),
+            weights.narrow(1, at, n), sums);
+  });
+  return sums;
+}
+
+LossSums LanguageHead::backward(const Streams& y, const at::Tensor& symbols,
+                                const at::Tensor& weights, double scale,
+                                Streams& d_y) const {
+  LossSums sums;
+  d_y = {at::empty_like(y.x1),
+         two_streams_ ? at::empty_like(y.x2) : at::zeros_like(y.x2)};
+  for_each_part(y.x1.size(1), chunk(y.x1.size(0)), [&](int64_t at, int64_t n) {
+    const auto part = part_of(y, at, n);
+    const Streams input{leaf(part.x1), leaf(part.x2)};
+    {
+      const at::AutoGradMode record(true);
+      const auto total = loss_of(logits(input), symbols.narrow(1, at, n),
+                                 weights.narrow(1, at, n), sums);
+      torch::autograd::backward({total * scale});
+    }
+    d_y.x1.narrow(1, at, n).copy_(input.x1.grad());
+    if (two_streams_) d_y.x2.narrow(1, at, n).copy_(input.x2.grad());
+  });
+  return sums;
+}
+
+}  // namespace reformer

@@ -1,0 +1,58 @@
+// From the streams to the loss, a part of the positions at a time (paper
+// Sec. 3: chunking also of the output layer).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "reformer/core/config.h"
+#include "reformer/model/parameter_store.h"
+#include "reformer/model/stack.h"
+
+namespace reformer {
+
+// Sums over the symbols that count.
+struct LossSums {
+  double loss = 0;  // nats
+  int64_t count = 0;
+  int64_t correct = 0;  // the most probable symbol is the right one
+
+  double mean_loss() const { return count == 0 ? 0 : loss / double(count); }
+  double accuracy() const {
+    return count == 0 ? 0 : double(correct) / double(count);
+  }
+};
+
+class LanguageHead {
+ public:
+  LanguageHead(const Config& config, bool two_streams, ParameterStore& store);
+
+  // Logits [batch, length, vocabulary] of LN(concat(Y1, Y2)) W + b.
+  at::Tensor logits(const Streams& y) const;
+
+  //   y        the stack's output
+  //   symbols  [batch, length] int64: what each position should predict
+  //   weights  [batch, length] bool: which count
+  LossSums loss(const Streams& y, const at::Tensor& symbols,
+                const at::Tensor& weights) const;
+
+  // Likewise, and adds the gradients of scale * (sum of losses) to the
+  // parameters'; returns those of y in `d_y`. Logits of more than a part of the
+  // positions never exist.
+  LossSums backward(const Streams& y, const at::Tensor& symbols,
+                    const at::Tensor& weights, double scale,
+                    Streams& d_y) const;
+
+ private:
+  at::Tensor read(const Streams& y) const;  // [batch, length, width]
+  int64_t chunk(int64_t batch) const;
+
+  int64_t vocabulary_;
+  int64_t chunk_;
+  bool two_streams_;
+  at::Tensor norm_weight_;  // [width]: d_model, or twice that
+  at::Tensor norm_bias_;    // [width]
+  at::Tensor weight_;       // [vocabulary, width]
+  at::Tensor bias_;         // [vocabulary]
+};
+
+}  // namespace reformer

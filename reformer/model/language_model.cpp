@@ -1,0 +1,110 @@
+#include "reformer/model/language_model.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/full.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+
+#include "reformer/core/errors.h"
+#include "reformer/ops/interval_statistics.h"
+
+namespace reformer {
+
+LanguageModel::LanguageModel(const Config& config, at::ScalarType type)
+    : config_((check(config), config)),
+      store_(static_cast<uint64_t>(config.train.seed), type),
+      embedding_(store_.normal("embedding.weight",
+                               {config.model.vocabulary + 1,
+                                config.model.d_model},
+                               1 / std::sqrt(double(config.model.d_model)))),
+      positions_(config, store_),
+      stack_(make_stack(config, store_)),
+      head_(config, stack_->two_streams(), store_) {}
+
+at::Tensor LanguageModel::shifted(const at::Tensor& symbols) const {
+  require(symbols.dim() == 2 && symbols.scalar_type() == at::kLong &&
+              symbols.size(1) >= 1,
+          "language model: symbols must be [batch, length] int64, got sizes ",
+          symbols.sizes());
+  const auto start =
+      at::full({symbols.size(0), 1}, start_symbol(), symbols.options());
+  return at::cat({start, symbols.narrow(1, 0, symbols.size(1) - 1)}, 1);
+}
+
+at::Tensor LanguageModel::embed(const at::Tensor& inputs,
+                                int64_t first_position) const {
+  return at::embedding(embedding_, inputs) *
+             std::sqrt(double(config_.model.d_model)) +
+         positions_.encode(first_position, inputs.size(1));
+}
+
+// Both streams start as the embedded input.
+Streams LanguageModel::begin(const at::Tensor& inputs) const {
+  const at::NoGradGuard no_grad;
+  const auto x = embed(inputs, /*first_position=*/0);  // [batch, length, d_model]
+  return {x.clone(), x};
+}
+
+void LanguageModel::embed_backward(const at::Tensor& inputs,
+                                   const Streams& d_x) {
+  const auto d = d_x.x1.add_(d_x.x2);
+  const at::AutoGradMode record(true);
+  torch::autograd::backward({embed(inputs, /*first_position=*/0)}, {d});
+}
+
+LossSums LanguageModel::evaluate(const at::Tensor& symbols,
+                                 const at::Tensor& weights,
+                                 const Pass& pass) const {
+  return head_.loss(stack_->evaluate(begin(shifted(symbols)), pass, nullptr), symbols,
+                    weights);
+}
+
+LossSums LanguageModel::train(const at::Tensor& symbols,
+                              const at::Tensor& weights, const Pass& pass,
+                              double scale) {
+  const at::NoGradGuard no_grad;
+  const auto inputs = shifted(symbols);
+  auto y = stack_->forward(begin(inputs), pass);
+  Streams d_y;
+  const auto sums = head_.backward(y, symbols, weights, scale, d_y);
+  embed_backward(inputs, stack_->backward(std::move(y), std::move(d_y)));
+  for (auto& parameter : parameters()) {
+    parameter.gradient = parameter.value.grad();
+  }
+  return sums;
+}
+
+at::Tensor LanguageModel::logits(const at::Tensor& symbols, const Pass& pass,
+                                 std::vector<at::Tensor>* buckets) const {
+  const at::NoGradGuard no_grad;
+  return head_.logits(
+      stack_->evaluate(begin(shifted(symbols)), pass, buckets));
+}
+
+double LanguageModel::overflow(const at::Tensor& symbols,
+                               const Pass& pass) const {
+  std::vector<at::Tensor> buckets;
+  stack_->evaluate(begin(shifted(symbols)), pass, &buckets);
+  double sum = 0;
+  int64_t layers = 0;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    if (!buckets[i].defined()) continue;
+    sum += lsh_statistics(buckets[i], stack_->blocks()[i].attention.lsh())
+               .overflow;
+    ++layers;
+  }
+  return layers == 0 ? 0 : sum / double(layers);
+}
+
+void LanguageModel::zero_gradients() {
+  for (auto& parameter : parameters()) {
+    parameter.value.mutable_grad().reset();
+    parameter.gradient.reset();
+  }
+}
+
+}  // namespace reformer

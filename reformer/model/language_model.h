@@ -1,0 +1,75 @@
+// A language model: embeds symbols, runs the stack, predicts each symbol from
+// those before it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "reformer/core/config.h"
+#include "reformer/model/language_head.h"
+#include "reformer/model/positions.h"
+#include "reformer/model/stack.h"
+
+namespace reformer {
+
+class LanguageModel {
+ public:
+  // Parameters drawn from config.train.seed. `type`: float32, or float64 for
+  // gradient checks. Throws Error for an impossible config.
+  explicit LanguageModel(const Config& config,
+                         at::ScalarType type = at::kFloat);
+
+  //   symbols  [batch, length] int64 in [0, vocabulary)
+  //   weights  [batch, length] bool: which symbols count
+  //
+  // Inputs are the symbols shifted right behind a start symbol, so every symbol
+  // is predicted exactly once, from those before it.
+  LossSums evaluate(const at::Tensor& symbols, const at::Tensor& weights,
+                    const Pass& pass) const;
+
+  // Likewise, and adds the gradients of scale * (sum of losses) to those of the
+  // parameters (Parameter::gradient).
+  LossSums train(const at::Tensor& symbols, const at::Tensor& weights,
+                 const Pass& pass, double scale);
+
+  // Logits [batch, length, vocabulary] of every symbol's prediction. `buckets`,
+  // where given, receives what each layer hashed to.
+  at::Tensor logits(const at::Tensor& symbols, const Pass& pass,
+                    std::vector<at::Tensor>* buckets = nullptr) const;
+
+  // The share of same-bucket pairs that the windows of LSH layers cut off, the
+  // mean over those layers; 0 where there are none. A forward pass.
+  double overflow(const at::Tensor& symbols, const Pass& pass) const;
+
+  void zero_gradients();
+  std::vector<Parameter>& parameters() { return store_.parameters(); }
+  const std::vector<Parameter>& parameters() const {
+    return store_.parameters();
+  }
+  const Config& config() const { return config_; }
+  Stack& stack() { return *stack_; }
+  const Stack& stack() const { return *stack_; }
+  const Positions& positions() const { return positions_; }
+  const LanguageHead& head() const { return head_; }
+  int64_t start_symbol() const { return config_.model.vocabulary; }
+
+  // What the stack reads: [batch, length, d_model] of inputs [batch, length]
+  // int64, the first of which stands at first_position. Differentiable.
+  at::Tensor embed(const at::Tensor& inputs, int64_t first_position) const;
+
+ private:
+  at::Tensor shifted(const at::Tensor& symbols) const;
+  Streams begin(const at::Tensor& inputs) const;
+  void embed_backward(const at::Tensor& inputs, const Streams& d_x);
+
+  Config config_;
+  ParameterStore store_;
+  at::Tensor embedding_;  // [vocabulary + 1, d_model]; the last: start
+  Positions positions_;
+  std::unique_ptr<Stack> stack_;
+  LanguageHead head_;
+};
+
+}  // namespace reformer

@@ -1,0 +1,22 @@
+// A model's parameters, as the optimizer and the checkpoint see them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+namespace reformer {
+
+struct Parameter {
+  std::string name;     // unique, dotted: "blocks.0.attention.qk.weight"
+  at::Tensor value;     // float32 (float64 in gradient checks)
+  at::Tensor gradient;  // the sum over what was backpropagated; may be undefined
+};
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor value;
+};
+
+}  // namespace reformer

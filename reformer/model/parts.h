@@ -1,0 +1,23 @@
+// Small helpers for passes that take gradients a piece at a time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+
+namespace reformer {
+
+// Calls body(at, n) for consecutive parts of at most `chunk` of `length`.
+template <class Body>
+void for_each_part(int64_t length, int64_t chunk, const Body& body) {
+  for (int64_t at = 0; at < length; at += chunk) {
+    body(at, std::min(chunk, length - at));
+  }
+}
+
+// The same numbers as the start of a graph of its own.
+inline at::Tensor leaf(const at::Tensor& x) {
+  return x.detach().requires_grad_();
+}
+
+}  // namespace reformer

@@ -1,0 +1,15 @@
+// What a pass through the model is told besides its input.
+#pragma once
+
+#include <cstdint>
+
+namespace reformer {
+
+struct Pass {
+  uint64_t seed = 0;
+  uint64_t step = 0;      // keys hashes and dropout; 0 in evaluation
+  bool training = false;  // dropout
+  int64_t rounds = 0;     // of LSH attention; 0: the config's
+};
+
+}  // namespace reformer

@@ -1,0 +1,74 @@
+#include "reformer/model/positions.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "reformer/core/errors.h"
+
+namespace reformer {
+
+at::Tensor sinusoids(int64_t first, int64_t length, int64_t width) {
+  auto table = at::empty({length, width}, at::kDouble);
+  double* data = table.mutable_data_ptr<double>();
+  for (int64_t c = 0; c < width; ++c) {
+    const double rate =
+        std::pow(10000.0, -double(c / 2 * 2) / double(width));
+    for (int64_t p = 0; p < length; ++p) {
+      const double angle = double(first + p) * rate;
+      data[p * width + c] = c % 2 == 0 ? std::sin(angle) : std::cos(angle);
+    }
+  }
+  return table;
+}
+
+Positions::Positions(const Config& config, ParameterStore& store)
+    : kind_(config.model.positions),
+      d_model_(config.model.d_model),
+      type_(store.type()) {
+  if (kind_ == "learned") {
+    shape_ = {config.train.length};
+    tables_ = {store.given("positions.weight",
+                           sinusoids(0, config.train.length, d_model_))};
+  } else if (kind_ == "axial") {
+    shape_ = config.model.axial_shape;
+    for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
+      tables_.push_back(store.given(
+          "positions." + std::to_string(axis) + ".weight",
+          sinusoids(0, shape_[axis], config.model.axial_dims[axis])));
+    }
+  }
+}
+
+int64_t Positions::limit() const {
+  if (kind_ == "sinusoid") return std::numeric_limits<int32_t>::max();
+  return std::accumulate(shape_.begin(), shape_.end(), int64_t{1},
+                         std::multiplies<>());
+}
+
+at::Tensor Positions::encode(int64_t first, int64_t length) const {
+  if (kind_ == "sinusoid") return sinusoids(first, length, d_model_).to(type_);
+  const int64_t most = limit();
+  require(first + length <= most, "positions: this model has ", most,
+          " positions, got ", first + length,
+          "; train with a larger train.length or model.axial_shape, or with "
+          "sinusoid positions");
+  if (shape_.size() == 1) return tables_[0].narrow(0, first, length);
+  const auto position = at::arange(first, first + length, at::kLong);
+  std::vector<at::Tensor> parts;
+  int64_t below = most;  // positions that share a coordinate of this axis
+  for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
+    below /= shape_[axis];
+    const auto coordinate =
+        position.div(below, "floor").remainder(shape_[axis]);
+    parts.push_back(tables_[axis].index_select(0, coordinate));
+  }
+  return at::cat(parts, 1);
+}
+
+}  // namespace reformer

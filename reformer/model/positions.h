@@ -1,0 +1,40 @@
+// What tells positions apart.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "reformer/core/config.h"
+#include "reformer/model/parameter_store.h"
+
+namespace reformer {
+
+// learned: a table, a row for each of train.length positions, that begins as
+// the sinusoids. sinusoid: fixed, of any length. axial: a position's vector is
+// the concatenation of a row of each axis' table, by the position's coordinates
+// (the last axis runs fastest); any length up to the product of the axes.
+class Positions {
+ public:
+  Positions(const Config& config, ParameterStore& store);
+
+  // [length, d_model], of the positions from `first` on; differentiable in the
+  // tables. Throws Error beyond the last position.
+  at::Tensor encode(int64_t first, int64_t length) const;
+
+  // How many positions there are; as many as a kernel can count where sinusoids
+  // tell them apart.
+  int64_t limit() const;
+
+ private:
+  std::string kind_;
+  int64_t d_model_;
+  at::ScalarType type_;
+  std::vector<int64_t> shape_;      // axial: the axes' lengths
+  std::vector<at::Tensor> tables_;  // [axis length, axis width]
+};
+
+// Row p: sin and cos of p / 10000^(2i / width), [length, width] float64.
+at::Tensor sinusoids(int64_t first, int64_t length, int64_t width);
+
+}  // namespace reformer

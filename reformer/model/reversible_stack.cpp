@@ -1,0 +1,105 @@
+#include "reformer/model/reversible_stack.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "reformer/model/parts.h"
+
+namespace reformer {
+namespace {
+
+// x += FeedForward(y), or -= to undo it, a part of the positions at a time.
+void add_feed_forward(const FeedForward& layer, const at::Tensor& y,
+                      const Pass& pass, double sign, at::Tensor& x) {
+  for_each_part(y.size(1), layer.chunk(y.size(0)), [&](int64_t at, int64_t n) {
+    x.narrow(1, at, n).add_(layer.forward(y.narrow(1, at, n), pass, at), sign);
+  });
+}
+
+// Undoes y2 = x2 + FeedForward(y1) in y2, and adds the gradient that reaches
+// y1 through it to d.x1: one evaluation of the layer serves both.
+void undo_feed_forward(const FeedForward& layer, const Pass& pass, Streams& y,
+                       Streams& d) {
+  for_each_part(y.x1.size(1), layer.chunk(y.x1.size(0)),
+                [&](int64_t at, int64_t n) {
+                  const auto input = leaf(y.x1.narrow(1, at, n));
+                  const auto output = [&] {
+                    const at::AutoGradMode record(true);
+                    return layer.forward(input, pass, at);
+                  }();
+                  y.x2.narrow(1, at, n).sub_(output.detach());
+                  torch::autograd::backward({output}, {d.x2.narrow(1, at, n)});
+                  d.x1.narrow(1, at, n).add_(input.grad());
+                });
+}
+
+// Likewise for y1 = x1 + Attention(x2).
+void undo_attention(const AttentionLayer& layer, const Pass& pass,
+                    at::Tensor buckets, Streams& y, Streams& d) {
+  const auto input = leaf(y.x2);
+  const auto output = [&] {
+    const at::AutoGradMode record(true);
+    return layer.forward(input, pass, buckets);
+  }();
+  y.x1.sub_(output.detach());
+  torch::autograd::backward({output}, {d.x1});
+  d.x2.add_(input.grad());
+}
+
+}  // namespace
+
+Streams ReversibleStack::run(Streams x, const Pass& pass,
+                             std::vector<at::Tensor>& buckets) const {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    at::Tensor used;
+    x.x1.add_(blocks_[i].attention.forward(x.x2, pass, used));
+    add_feed_forward(blocks_[i].feed_forward, x.x1, pass, 1, x.x2);
+    buckets[i] = used;
+  }
+  return x;
+}
+
+Streams ReversibleStack::evaluate(Streams x, const Pass& pass,
+                                  std::vector<at::Tensor>* buckets) const {
+  std::vector<at::Tensor> used(blocks_.size());
+  auto y = run(std::move(x), pass, used);
+  if (buckets) *buckets = std::move(used);
+  return y;
+}
+
+Streams ReversibleStack::forward(Streams x, const Pass& pass) {
+  pass_ = pass;
+  buckets_.assign(blocks_.size(), {});
+  return run(std::move(x), pass, buckets_);
+}
+
+Streams ReversibleStack::backward(Streams y, Streams d_y) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = blocks_.size(); i-- > 0;) {
+    undo_feed_forward(blocks_[i].feed_forward, pass_, y, d_y);
+    undo_attention(blocks_[i].attention, pass_, buckets_[i], y, d_y);
+    buckets_[i].reset();
+  }
+  return d_y;
+}
+
+Streams ReversibleStack::rebuild(Streams y) const {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = blocks_.size(); i-- > 0;) {
+    at::Tensor buckets = buckets_[i];
+    add_feed_forward(blocks_[i].feed_forward, y.x1, pass_, -1, y.x2);
+    y.x1.sub_(blocks_[i].attention.forward(y.x2, pass_, buckets));
+  }
+  return y;
+}
+
+int64_t ReversibleStack::bucket_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& buckets : buckets_) {
+    if (buckets.defined()) bytes += static_cast<int64_t>(buckets.nbytes());
+  }
+  return bytes;
+}
+
+}  // namespace reformer

@@ -1,0 +1,73 @@
+#include "reformer/ops/counter_dropout.h"
+
+#include <ATen/ops/empty_like.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "reformer/core/errors.h"
+
+namespace reformer {
+namespace {
+
+constexpr const char* kOp = "counter_dropout";
+
+template <class T>
+void run(const at::Tensor& x, double probability, const DropoutKey& key,
+         int64_t first_position, const at::Tensor& y) {
+  kernels::cpu::counter_dropout(kernels::CounterDropoutArgs<T>{
+      key, x.const_data_ptr<T>(), y.mutable_data_ptr<T>(), x.size(0), x.size(1),
+      x.size(2), first_position, probability});
+}
+
+at::Tensor drop(const at::Tensor& x, double probability, const DropoutKey& key,
+                int64_t first_position) {
+  const auto dense = x.contiguous();
+  auto y = at::empty_like(dense);
+  x.scalar_type() == at::kDouble
+      ? run<double>(dense, probability, key, first_position, y)
+      : run<float>(dense, probability, key, first_position, y);
+  return y;
+}
+
+class CounterDropout : public torch::autograd::Function<CounterDropout> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& x, double probability,
+                            const DropoutKey& key, int64_t first_position) {
+    auto& data = context->saved_data;
+    data["probability"] = probability;
+    data["seed"] = static_cast<int64_t>(key.seed);
+    data["step"] = static_cast<int64_t>(key.step);
+    data["site"] = static_cast<int64_t>(key.site);
+    data["first_position"] = first_position;
+    return drop(x, probability, key, first_position);
+  }
+
+  static torch::autograd::variable_list backward(
+      torch::autograd::AutogradContext* context,
+      torch::autograd::variable_list d_outputs) {
+    auto& data = context->saved_data;
+    const DropoutKey key{static_cast<uint64_t>(data["seed"].toInt()),
+                         static_cast<uint64_t>(data["step"].toInt()),
+                         static_cast<uint32_t>(data["site"].toInt())};
+    return {drop(d_outputs[0], data["probability"].toDouble(), key,
+                 data["first_position"].toInt()),
+            at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor counter_dropout(const at::Tensor& x, double probability,
+                           const DropoutKey& key, int64_t first_position) {
+  require(x.defined() && x.dim() == 3, kOp,
+          ": x must be [batch, length, width]");
+  require(x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble, kOp,
+          ": x must be float32 or float64, got ",
+          at::toString(x.scalar_type()));
+  require(probability >= 0 && probability < 1, kOp,
+          ": the probability must be from 0 to below 1, got ", probability);
+  if (probability == 0) return x;
+  return CounterDropout::apply(x, probability, key, first_position);
+}
+
+}  // namespace reformer

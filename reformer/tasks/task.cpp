@@ -1,0 +1,16 @@
+#include "reformer/tasks/task.h"
+
+#include "reformer/tasks/duplication.h"
+#include "reformer/tasks/text.h"
+
+namespace reformer {
+
+std::unique_ptr<Task> make_task(const Config& config) {
+  check(config);
+  if (config.task.name == "duplication") {
+    return std::make_unique<DuplicationTask>(config);
+  }
+  return std::make_unique<TextTask>(config);
+}
+
+}  // namespace reformer

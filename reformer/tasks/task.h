@@ -1,0 +1,44 @@
+// A task: batches for training and evaluation, and what to report.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reformer/core/config.h"
+
+namespace reformer {
+
+struct Batch {
+  at::Tensor symbols;  // [batch, length] int64 in [0, vocabulary): the sequence
+  at::Tensor weights;  // [batch, length] bool: which symbols the loss counts
+};
+
+enum class Split { kValidation, kTest };
+
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  // The `index`-th training batch: a function of (config, index) alone, so that
+  // a resumed run goes on with the same data.
+  virtual Batch training_batch(int64_t index) const = 0;
+
+  // Batches that cover the split exactly once, in order; the last may be
+  // shorter in batch or, padded, have weights of false.
+  virtual int64_t evaluation_batches(Split split) const = 0;
+  virtual Batch evaluation_batch(Split split, int64_t index) const = 0;
+
+  // "bits per byte" for text, "loss" for duplication: a mean loss in nats, in
+  // the units that people compare.
+  virtual std::string metric_name() const = 0;
+  virtual double metric_of(double mean_loss) const = 0;
+};
+
+// By task.name. Throws Error for a missing or empty file, a text shorter than
+// one sequence, or a vocabulary too small for the task.
+std::unique_ptr<Task> make_task(const Config& config);
+
+}  // namespace reformer

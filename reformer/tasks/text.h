@@ -1,0 +1,50 @@
+// Language modelling of the bytes of any file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "reformer/data/byte_file.h"
+#include "reformer/tasks/task.h"
+
+namespace reformer {
+
+// Training: windows of train.length bytes, each starting anywhere in the
+// training split. Evaluation: the split in order, cut into such windows, every
+// byte once.
+//
+// The splits are the first 90%, the next 5% and the last 5% of task.data. A
+// split with a file of its own (task.validation, task.test) leaves its 5% to
+// training.
+class TextTask : public Task {
+ public:
+  // Throws Error for a file that cannot be read or is empty, a training split
+  // shorter than one sequence, and an evaluation split without a byte.
+  explicit TextTask(const Config& config);
+
+  Batch training_batch(int64_t index) const override;
+  int64_t evaluation_batches(Split split) const override;
+  Batch evaluation_batch(Split split, int64_t index) const override;
+  std::string metric_name() const override { return "bits per byte"; }
+  double metric_of(double mean_loss) const override;
+
+ private:
+  struct Range {
+    std::shared_ptr<const ByteFile> file;
+    int64_t begin = 0;
+    int64_t size = 0;
+  };
+
+  void split_files(const TaskConfig& task);
+  const Range& range_of(Split split) const;
+  Batch windows(const Range& range, const std::vector<int64_t>& starts) const;
+
+  Range train_;
+  Range validation_;
+  Range test_;
+  int64_t batch_;
+  int64_t length_;
+  int64_t seed_;
+};
+
+}  // namespace reformer

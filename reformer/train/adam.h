@@ -1,0 +1,38 @@
+// Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019).
+#pragma once
+
+#include <vector>
+
+#include "reformer/train/optimizer.h"
+
+namespace reformer {
+
+// m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, both from 0;
+// w = (1 - rate * decay) w - rate * m' / (sqrt(v') + epsilon), where
+// m' = m / (1 - b1^t) and v' = v / (1 - b2^t).
+//
+// `decay` is AdamW's, 0 for Adam. It applies to parameters of rank >= 2:
+// matrices and tables, not biases nor the scales of layer norm, which have no
+// reason to be small.
+struct AdamSettings {
+  double beta1;
+  double beta2;
+  double epsilon;
+  double decay;
+};
+
+class Adam : public Optimizer {
+ public:
+  Adam(const AdamSettings& settings, const std::vector<Parameter>& parameters);
+
+  void step(std::vector<Parameter>& parameters, double learning_rate) override;
+  std::vector<NamedTensor> state() const override;
+  void load_state(const std::vector<NamedTensor>& state) override;
+
+ private:
+  AdamSettings settings_;
+  std::vector<NamedTensor> moments_;  // two a parameter: first, second
+  int64_t steps_ = 0;
+};
+
+}  // namespace reformer

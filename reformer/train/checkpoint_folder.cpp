@@ -1,0 +1,76 @@
+#include "reformer/train/checkpoint_folder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+namespace reformer {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kReplaced = ".old";
+
+}  // namespace
+
+std::string folder_name(int64_t step) {
+  std::string digits = std::to_string(step);
+  if (digits.size() < 8) digits.insert(0, 8 - digits.size(), '0');
+  return std::string(kPrefix) + digits;
+}
+
+fs::path replaced_name(const fs::path& folder) {
+  return folder.string() + std::string(kReplaced);
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    entries.push_back(entry.path());
+  }
+  return entries;
+}
+
+std::optional<FoundCheckpoint> checkpoint_at(const fs::path& folder) {
+  std::string name = folder.filename().string();
+  const bool replaced = name.ends_with(kReplaced);
+  if (replaced) name.resize(name.size() - kReplaced.size());
+  if (!name.starts_with(kPrefix)) return {};
+  int64_t step = 0;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(),
+                  step);
+  if (name != folder_name(step) || !fs::is_directory(folder)) return {};
+  return FoundCheckpoint{step, replaced, folder};
+}
+
+std::vector<FoundCheckpoint> checkpoints_in(const fs::path& run) {
+  std::vector<FoundCheckpoint> found;
+  for (const fs::path& path : entries_of(run)) {
+    const auto checkpoint = checkpoint_at(path);
+    if (checkpoint) found.push_back(*checkpoint);
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::pair(-a.step, a.replaced) < std::pair(-b.step, b.replaced);
+  });
+  const auto same_step = [](const auto& a, const auto& b) {
+    return a.step == b.step;
+  };
+  found.erase(std::unique(found.begin(), found.end(), same_step), found.end());
+  return found;
+}
+
+bool is_best(const FoundCheckpoint& checkpoint) {
+  return fs::exists(checkpoint.folder / kBestMark);
+}
+
+const FoundCheckpoint* newest_best(
+    const std::vector<FoundCheckpoint>& newest_first) {
+  const auto found =
+      std::find_if(newest_first.begin(), newest_first.end(), is_best);
+  return found == newest_first.end() ? nullptr : &*found;
+}
+
+}  // namespace reformer

@@ -1,0 +1,22 @@
+// state.json of a checkpoint: all of it but the tensors.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "reformer/train/checkpoint.h"
+
+namespace reformer {
+
+struct CheckpointState {
+  Checkpoint checkpoint;                         // without its tensors
+  std::map<std::string, std::string> checksums;  // of the files beside it
+};
+
+// With a checksum of its own.
+std::string render_state(const CheckpointState& state);
+
+// `path` names the file in errors: damaged, or of a newer format.
+CheckpointState parse_state(const std::string& text, const std::string& path);
+
+}  // namespace reformer

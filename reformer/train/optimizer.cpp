@@ -1,0 +1,24 @@
+#include "reformer/train/optimizer.h"
+
+#include "reformer/core/errors.h"
+#include "reformer/train/adafactor.h"
+#include "reformer/train/adam.h"
+
+namespace reformer {
+
+std::unique_ptr<Optimizer> make_optimizer(
+    const TrainConfig& config, const std::vector<Parameter>& parameters) {
+  const std::string& name = config.optimizer;
+  if (name == "adafactor") return std::make_unique<Adafactor>(parameters);
+  require(name == "adam" || name == "adamw",
+          "train.optimizer: adafactor, adam or adamw is required, got '", name,
+          "'");
+  const AdamSettings settings = {
+      .beta1 = config.beta1,
+      .beta2 = config.beta2,
+      .epsilon = config.epsilon,
+      .decay = name == "adamw" ? config.weight_decay : 0};
+  return std::make_unique<Adam>(settings, parameters);
+}
+
+}  // namespace reformer

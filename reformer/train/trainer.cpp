@@ -1,0 +1,299 @@
+#include "reformer/train/trainer.h"
+
+#include <ATen/core/grad_mode.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "reformer/core/errors.h"
+#include "reformer/core/instruction_set.h"
+#include "reformer/core/parallel.h"
+#include "reformer/train/checkpoint.h"
+#include "reformer/train/metrics.h"
+#include "reformer/train/optimizer.h"
+
+namespace reformer {
+namespace {
+
+double now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+int64_t peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+int64_t count_of(const at::Tensor& weights) {
+  return weights.sum().item<int64_t>();
+}
+
+class Run {
+ public:
+  Run(const Config& config, const Task& task, const std::string& directory,
+      TrainObserver& observer)
+      : config_(config),
+        task_(task),
+        directory_(directory),
+        observer_(observer),
+        model_(config),
+        optimizer_(make_optimizer(config.train, model_.parameters())) {}
+
+  // Where the folder's newest checkpoint left off.
+  void restore(const Checkpoint& checkpoint) {
+    load_parameters(model_, checkpoint.parameters);
+    optimizer_->load_state(checkpoint.optimizer);
+    step_ = saved_step_ = checkpoint.step;
+    batches_ = checkpoint.data_position;
+    best_loss_ = checkpoint.best_loss;
+    has_best_ = checkpoint.has_best;
+    seconds_before_ = checkpoint.seconds;
+    warn_of_changes(checkpoint);
+  }
+
+  TrainResult run(const std::atomic<bool>& stop) {
+    metrics_ = std::make_unique<MetricsWriter>(directory_, step_);
+    started_ = window_started_ = now();
+    TrainResult result;
+    while (true) {
+      if (stop) result.end = TrainEnd::kStopped;
+      if (out_of_time()) result.end = TrainEnd::kMinutes;
+      if (step_ >= config_.train.steps || stop || out_of_time()) break;
+      take_step();
+      if (due(config_.train.log_every)) report();
+      if (due(config_.train.evaluate_every)) evaluate_now();
+      if (due(config_.train.checkpoint_every)) save(/*best=*/false);
+    }
+    // An interrupted run saves at once; one that is done also evaluates.
+    if (result.end != TrainEnd::kStopped && evaluation_.step != step_) {
+      evaluate_now();
+    }
+    if (saved_step_ != step_) save(/*best=*/false);
+    result.step = step_;
+    result.seconds = seconds();
+    result.evaluation = evaluation_;
+    return result;
+  }
+
+ private:
+  double seconds() const { return seconds_before_ + now() - started_; }
+  bool out_of_time() const {
+    return config_.train.minutes > 0 && seconds() >= config_.train.minutes * 60;
+  }
+  bool due(int64_t every) const { return every > 0 && step_ % every == 0; }
+
+  Pass training_pass() const {
+    return {static_cast<uint64_t>(config_.train.seed),
+            static_cast<uint64_t>(step_) + 1, /*training=*/true, 0};
+  }
+
+  // Step t draws hashes and dropout from t = 1, 2, ...; 0 is evaluation's.
+  void take_step() {
+    model_.zero_gradients();
+    LossSums sums;
+    for (int64_t i = 0; i < config_.train.accumulate; ++i) {
+      const Batch batch = task_.training_batch(batches_++);
+      const double scale =
+          1.0 / double(std::max<int64_t>(1, count_of(batch.weights)) *
+                       config_.train.accumulate);
+      const auto part =
+          model_.train(batch.symbols, batch.weights, training_pass(), scale);
+      sums.loss += part.loss;
+      sums.count += part.count;
+      sums.correct += part.correct;
+      window_tokens_ += batch.symbols.numel();
+    }
+    require_finite(sums.mean_loss());
+    gradient_norm_ = clip_gradients(model_.parameters(), config_.train.clip);
+    require_finite(gradient_norm_);
+    ++step_;
+    learning_rate_ = learning_rate_at(config_.train, step_);
+    optimizer_->step(model_.parameters(), learning_rate_);
+    window_.loss += sums.loss;
+    window_.count += sums.count;
+    window_.correct += sums.correct;
+  }
+
+  void require_finite(double number) const {
+    require(std::isfinite(number), "train: the loss is not finite at step ",
+            step_ + 1, "; ",
+            saved_step_ > 0
+                ? "the checkpoint of step " + std::to_string(saved_step_) +
+                      " in " + directory_ + " is the last good one; "
+                : std::string("nothing was saved yet; "),
+            "try a smaller train.learning_rate, a longer train.warmup or a "
+            "train.clip of 1");
+  }
+
+  void report() {
+    const double elapsed = now() - window_started_;
+    Progress progress;
+    progress.step = step_;
+    progress.steps = config_.train.steps;
+    progress.loss = window_.mean_loss();
+    progress.accuracy = window_.accuracy();
+    progress.learning_rate = learning_rate_;
+    progress.gradient_norm = gradient_norm_;
+    progress.tokens_per_second = double(window_tokens_) / elapsed;
+    progress.seconds_left = seconds_left();
+    progress.overflow = overflow();
+    progress.memory_bytes = peak_memory_bytes();
+    metrics_->write(step_,
+                    {{"train/loss", progress.loss},
+                     {"train/accuracy", progress.accuracy},
+                     {"train/learning_rate", progress.learning_rate},
+                     {"train/gradient_norm", progress.gradient_norm},
+                     {"train/tokens_per_second", progress.tokens_per_second},
+                     {"train/lsh_overflow", progress.overflow}});
+    observer_.progress(progress);
+    window_ = {};
+    window_tokens_ = 0;
+    window_started_ = now();
+  }
+
+  // Of one sequence: a sample, at the price of a fraction of a step.
+  double overflow() const {
+    const Batch batch = task_.training_batch(batches_ - 1);
+    return model_.overflow(batch.symbols.narrow(0, 0, 1), training_pass());
+  }
+
+  double seconds_left() const {
+    const double per_step = (now() - started_) / double(step_ - first_step_);
+    const double by_steps = per_step * double(config_.train.steps - step_);
+    if (config_.train.minutes <= 0) return by_steps;
+    return std::min(by_steps, config_.train.minutes * 60 - seconds());
+  }
+
+  void evaluate_now() {
+    const double began = now();
+    evaluation_ = reformer::evaluate(model_, task_, Split::kValidation,
+                                     config_.train.evaluate_batches, 0);
+    evaluation_.step = step_;
+    evaluation_.best = !has_best_ || evaluation_.loss < best_loss_;
+    Scalars scalars{{"validation/loss", evaluation_.loss},
+                    {"validation/accuracy", evaluation_.accuracy}};
+    if (task_.metric_name() != "loss") {
+      scalars.emplace_back("validation/" + task_.metric_name(),
+                           evaluation_.metric);
+    }
+    metrics_->write(step_, scalars);
+    if (evaluation_.best) {
+      best_loss_ = evaluation_.loss;
+      has_best_ = true;
+      save(/*best=*/true);
+    }
+    observer_.evaluated(evaluation_);
+    window_started_ += now() - began;  // not training time
+  }
+
+  void save(bool best) {
+    Checkpoint checkpoint;
+    checkpoint.config = config_;
+    checkpoint.step = step_;
+    checkpoint.data_position = batches_;
+    checkpoint.best_loss = best_loss_;
+    checkpoint.has_best = has_best_;
+    checkpoint.seconds = seconds();
+    checkpoint.threads = threads();
+    checkpoint.instruction_set = name_of(instruction_set());
+    for (const auto& parameter : model_.parameters()) {
+      checkpoint.parameters.push_back(
+          {parameter.name, parameter.value.detach()});
+    }
+    checkpoint.optimizer = optimizer_->state();
+    save_checkpoint(directory_, checkpoint, best);
+    saved_step_ = step_;
+    observer_.saved(step_);
+  }
+
+  void warn_of_changes(const Checkpoint& checkpoint) {
+    first_step_ = checkpoint.step;
+    if (checkpoint.threads != threads() ||
+        checkpoint.instruction_set != name_of(instruction_set())) {
+      observer_.warned(
+          "this run began with " + std::to_string(checkpoint.threads) +
+          " threads and " + checkpoint.instruction_set +
+          " kernels: it goes on, but not bit for bit");
+    }
+  }
+
+  const Config config_;
+  const Task& task_;
+  const std::string directory_;
+  TrainObserver& observer_;
+  LanguageModel model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<MetricsWriter> metrics_;
+
+  int64_t step_ = 0;        // done
+  int64_t first_step_ = 0;  // done when this process began
+  int64_t saved_step_ = 0;
+  int64_t batches_ = 0;  // drawn
+  double best_loss_ = 0;
+  bool has_best_ = false;
+  double seconds_before_ = 0;
+  double started_ = 0;
+  Evaluation evaluation_{-1, 0, 0, 0, false};
+
+  // Since the last report.
+  LossSums window_;
+  int64_t window_tokens_ = 0;
+  double window_started_ = 0;
+  double learning_rate_ = 0;
+  double gradient_norm_ = 0;
+};
+
+}  // namespace
+
+void load_parameters(LanguageModel& model,
+                     const std::vector<NamedTensor>& parameters) {
+  auto& own = model.parameters();
+  require(own.size() == parameters.size(), "checkpoint: this config has ",
+          own.size(), " parameters, the file ", parameters.size());
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    require(own[i].name == parameters[i].name &&
+                own[i].value.sizes() == parameters[i].value.sizes(),
+            "checkpoint: this config has parameter ", own[i].name, " of sizes ",
+            own[i].value.sizes(), ", the file ", parameters[i].name,
+            " of sizes ", parameters[i].value.sizes());
+    own[i].value.copy_(parameters[i].value);
+  }
+}
+
+Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
+                    int64_t batches, int64_t rounds) {
+  const int64_t all = task.evaluation_batches(split);
+  const int64_t used = batches > 0 ? std::min(batches, all) : all;
+  const Pass pass{static_cast<uint64_t>(model.config().train.seed), /*step=*/0,
+                  /*training=*/false, rounds};
+  LossSums sums;
+  for (int64_t i = 0; i < used; ++i) {
+    const Batch batch = task.evaluation_batch(split, i);
+    const auto part = model.evaluate(batch.symbols, batch.weights, pass);
+    sums.loss += part.loss;
+    sums.count += part.count;
+    sums.correct += part.correct;
+  }
+  Evaluation evaluation;
+  evaluation.loss = sums.mean_loss();
+  evaluation.accuracy = sums.accuracy();
+  evaluation.metric = task.metric_of(evaluation.loss);
+  return evaluation;
+}
+
+TrainResult train(const Config& config, const Task& task,
+                  const std::string& directory, bool resume,
+                  const std::atomic<bool>& stop, TrainObserver& observer) {
+  std::optional<Checkpoint> checkpoint;
+  if (resume) checkpoint = load_latest_checkpoint(directory);
+  if (!checkpoint && !resume) create_run_directory(directory);
+  Run run(config, task, directory, observer);
+  if (checkpoint) run.restore(*checkpoint);
+  return run.run(stop);
+}
+
+}  // namespace reformer

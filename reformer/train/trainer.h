@@ -1,0 +1,73 @@
+// The training loop: batches, gradients, steps, evaluations, checkpoints.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "reformer/core/config.h"
+#include "reformer/model/language_model.h"
+#include "reformer/tasks/task.h"
+
+namespace reformer {
+
+// Where a run stands, for whoever shows it.
+struct Progress {
+  int64_t step = 0;
+  int64_t steps = 0;
+  double loss = 0;  // mean since the last report, in nats
+  double accuracy = 0;
+  double learning_rate = 0;
+  double gradient_norm = 0;
+  double tokens_per_second = 0;
+  double seconds_left = 0;
+  double overflow = 0;  // of LSH windows, on one sequence
+  int64_t memory_bytes = 0;  // the most the process has held
+};
+
+struct Evaluation {
+  int64_t step = 0;
+  double loss = 0;  // mean, in nats
+  double accuracy = 0;
+  double metric = 0;  // the task's units
+  bool best = false;
+};
+
+// What happens in a run; the library itself prints nothing.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void progress(const Progress&) {}
+  virtual void evaluated(const Evaluation&) {}
+  virtual void saved(int64_t /*step*/) {}
+  virtual void warned(const std::string& /*sentence*/) {}
+};
+
+enum class TrainEnd { kSteps, kMinutes, kStopped };
+
+struct TrainResult {
+  TrainEnd end = TrainEnd::kSteps;
+  int64_t step = 0;
+  double seconds = 0;        // of training, over all resumptions
+  Evaluation evaluation;     // the last one
+};
+
+// Trains `config` in `directory`. A new run needs a folder that holds none;
+// with `resume` it goes on from the folder's newest checkpoint, bit for bit as
+// if it had never stopped (on the same instruction set and thread count; a
+// change is a warning). `stop`, once true, ends it after the step under way.
+// However it ends, it saves first. A loss that is not finite throws Error and
+// leaves the last good checkpoint.
+TrainResult train(const Config& config, const Task& task,
+                  const std::string& directory, bool resume,
+                  const std::atomic<bool>& stop, TrainObserver& observer);
+
+// The mean over a split, at most `batches` of its batches (0: all).
+Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
+                    int64_t batches, int64_t rounds);
+
+// A model with a checkpoint's parameters; throws Error when they do not fit.
+void load_parameters(LanguageModel& model,
+                     const std::vector<NamedTensor>& parameters);
+
+}  // namespace reformer

@@ -1,0 +1,73 @@
+#include "reformer/core/config_library.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "reformer/core/errors.h"
+
+namespace reformer {
+namespace {
+
+std::string error_of(const std::string& name_or_path) {
+  try {
+    load_config(name_or_path);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos)
+      << "'" << part << "' is not in: " << text;
+}
+
+TEST(ConfigLibrary, EveryEmbeddedConfigIsPossible) {
+  const auto names = config_names();
+  for (const char* expected : {"duplication", "duplication-small", "text"}) {
+    EXPECT_NE(std::find(names.begin(), names.end(), expected), names.end());
+  }
+  for (const auto& name : names) {
+    EXPECT_NO_THROW(check(load_config(name))) << name;
+  }
+}
+
+TEST(ConfigLibrary, DuplicationIsThePapersModel) {
+  const auto config = load_config("duplication");
+  EXPECT_EQ(config.model.layers, 1);
+  EXPECT_EQ(config.train.length, 1024);
+  EXPECT_EQ(config.lsh.n_buckets,
+            2 * config.train.length / config.lsh.chunk_length);
+  EXPECT_EQ(config.lsh.local_window, 0);
+  EXPECT_EQ(config.lsh.window, Window::kChunk);
+}
+
+TEST(ConfigLibrary, LoadsAFileByItsPath) {
+  const auto folder = std::filesystem::temp_directory_path() /
+                      ("config_library_test." + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  const std::string path = folder / "mine";
+  std::ofstream(path) << "// a comment\n{\"model.layers\": 7}\n";
+  EXPECT_EQ(load_config(path).model.layers, 7);
+
+  std::ofstream(path) << "{\"model.layer\": 7}\n";
+  expect_contains(error_of(path), path + ": unknown key 'model.layer'");
+  expect_contains(error_of(folder), "Is a directory");
+  std::filesystem::remove_all(folder);
+  expect_contains(error_of(path), path + ": No such file or directory");
+}
+
+TEST(ConfigLibrary, AnUnknownNameIsAnErrorThatListsTheKnownOnes) {
+  const auto error = error_of("duplicatoin");
+  expect_contains(error, "unknown config 'duplicatoin'");
+  expect_contains(error, "the nearest is duplication;");
+  expect_contains(error, "there are duplication, duplication-small, ");
+  expect_contains(error_of("mine.json"), "No such file or directory");
+}
+
+}  // namespace
+}  // namespace reformer

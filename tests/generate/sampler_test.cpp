@@ -1,0 +1,164 @@
+#include "reformer/generate/sampler.h"
+
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "reformer/core/errors.h"
+
+namespace reformer {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Probabilities 0.08, 0.4, 0.08, 0.24, 0.2: not sorted, with a tie.
+const std::vector<double> kLogits = {std::log(2), std::log(10), std::log(2),
+                                     std::log(6), std::log(5)};
+
+SamplerConfig settings(double temperature, int64_t top_k, double top_p) {
+  SamplerConfig config;
+  config.temperature = temperature;
+  config.top_k = top_k;
+  config.top_p = top_p;
+  return config;
+}
+
+std::vector<int64_t> symbols_of(const std::vector<Candidate>& from) {
+  std::vector<int64_t> symbols;
+  for (const auto& candidate : from) symbols.push_back(candidate.symbol);
+  return symbols;
+}
+
+double total(const std::vector<Candidate>& from) {
+  double sum = 0;
+  for (const auto& candidate : from) sum += candidate.probability;
+  return sum;
+}
+
+at::Tensor one_row(const std::vector<double>& logits) {
+  return at::tensor(at::ArrayRef<double>(logits), at::kDouble).unsqueeze(0);
+}
+
+std::vector<int64_t> drawn(const SamplerConfig& config, int64_t n) {
+  Sampler sampler(config);
+  std::vector<int64_t> symbols;
+  for (int64_t i = 0; i < n; ++i) {
+    symbols.push_back(sampler.draw(one_row(kLogits)).item<int64_t>());
+  }
+  return symbols;
+}
+
+TEST(Sampler, ProbabilitiesAreTheSoftmaxOfTheLogits) {
+  const auto all = candidates(kLogits, settings(1, 0, 1));
+  EXPECT_EQ(symbols_of(all), (std::vector<int64_t>{1, 3, 4, 0, 2}));
+  const double expected[] = {0.4, 0.24, 0.2, 0.08, 0.08};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_NEAR(all[i].probability, expected[i], 1e-12);
+  }
+}
+
+TEST(Sampler, TopPKeepsTheSmallestSetThatReachesIt) {
+  for (const double p : {0.01, 0.39, 0.41, 0.63, 0.65, 0.83, 0.85, 0.91, 0.99}) {
+    const auto all = candidates(kLogits, settings(1, 0, 1));
+    const auto kept = candidates(kLogits, settings(1, 0, p));
+    double mass = 0;
+    for (std::size_t i = 0; i < kept.size(); ++i) mass += all[i].probability;
+    EXPECT_GE(mass, p);
+    EXPECT_LT(mass - all[kept.size() - 1].probability, p);
+    EXPECT_NEAR(total(kept), 1, 1e-12);
+  }
+}
+
+TEST(Sampler, TopKKeepsTheMostProbableAndTheLowerSymbolOfATie) {
+  EXPECT_EQ(symbols_of(candidates(kLogits, settings(1, 4, 1))),
+            (std::vector<int64_t>{1, 3, 4, 0}));
+  EXPECT_EQ(candidates(kLogits, settings(1, 99, 1)).size(), kLogits.size());
+}
+
+TEST(Sampler, TopPCountsTheMassThatTopKLeft) {
+  // Of 0.4 and 0.24 the first has 0.625.
+  EXPECT_EQ(candidates(kLogits, settings(1, 2, 0.62)).size(), 1u);
+  EXPECT_EQ(candidates(kLogits, settings(1, 2, 0.63)).size(), 2u);
+}
+
+TEST(Sampler, TemperatureDividesTheLogits) {
+  const auto cold = candidates(kLogits, settings(0.5, 0, 1));
+  EXPECT_NEAR(cold[0].probability / cold[1].probability,
+              std::pow(0.4 / 0.24, 2), 1e-9);
+  const auto frozen = candidates(kLogits, settings(1e-300, 0, 1));
+  EXPECT_DOUBLE_EQ(frozen[0].probability, 1);
+}
+
+TEST(Sampler, TemperatureZeroIsGreedy) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    auto config = settings(0, 3, 0.9);
+    config.seed = seed;
+    EXPECT_EQ(drawn(config, 1), std::vector<int64_t>{1});
+  }
+  EXPECT_EQ(symbols_of(candidates(std::vector<double>{1, 3, 3},
+                                  settings(0, 0, 1))),
+            std::vector<int64_t>{1});
+}
+
+TEST(Sampler, TheSameSeedDrawsTheSameAndAnotherDoesNot) {
+  auto config = settings(1, 0, 1);
+  config.seed = 7;
+  const auto first = drawn(config, 40);
+  EXPECT_EQ(drawn(config, 40), first);
+  config.seed = 8;
+  EXPECT_NE(drawn(config, 40), first);
+  config.seed = 7 + (uint64_t{1} << 32);
+  EXPECT_NE(drawn(config, 40), first);
+}
+
+TEST(Sampler, ARowDrawsTheSameWhateverTheOtherRows) {
+  const auto row = one_row(kLogits);
+  Sampler alone(settings(1, 0, 1));
+  Sampler together(settings(1, 0, 1));
+  bool rows_differ = false;
+  for (int i = 0; i < 40; ++i) {
+    const auto both = together.draw(at::stack({row[0], row[0]}));
+    EXPECT_EQ(both[0].item<int64_t>(), alone.draw(row).item<int64_t>());
+    rows_differ |= both[0].item<int64_t>() != both[1].item<int64_t>();
+  }
+  EXPECT_TRUE(rows_differ);
+}
+
+TEST(Sampler, FrequenciesMatchProbabilities) {
+  constexpr int64_t kDraws = 20000;
+  const auto config = settings(0.8, 4, 0.95);
+  const auto kept = candidates(kLogits, config);
+  ASSERT_EQ(kept.size(), 4u);
+  std::vector<int64_t> counts(kLogits.size(), 0);
+  for (const int64_t symbol : drawn(config, kDraws)) ++counts[symbol];
+  for (const auto& [symbol, p] : kept) {
+    const double deviation = std::sqrt(p * (1 - p) / kDraws);
+    EXPECT_NEAR(double(counts[symbol]) / kDraws, p, 4 * deviation);
+    counts[symbol] = 0;
+  }
+  for (const int64_t others : counts) EXPECT_EQ(others, 0);
+}
+
+TEST(Sampler, RefusesLogitsThatAreNotNumbers) {
+  EXPECT_THROW(candidates(std::vector<double>{0, NAN}, {}), Error);
+  EXPECT_THROW(candidates(std::vector<double>{0, kInfinity}, {}), Error);
+  EXPECT_THROW(candidates(std::vector<double>{-kInfinity}, {}), Error);
+  EXPECT_EQ(symbols_of(candidates(std::vector<double>{-kInfinity, 0},
+                                  settings(1, 0, 0.999))),
+            std::vector<int64_t>{1});
+}
+
+TEST(Sampler, RefusesImpossibleSettings) {
+  EXPECT_THROW(Sampler(settings(-0.1, 0, 1)), Error);
+  EXPECT_THROW(Sampler(settings(kInfinity, 0, 1)), Error);
+  EXPECT_THROW(Sampler(settings(1, -1, 1)), Error);
+  EXPECT_THROW(Sampler(settings(1, 0, 0)), Error);
+  EXPECT_THROW(Sampler(settings(1, 0, 1.01)), Error);
+  EXPECT_THROW(Sampler(settings(NAN, 0, 1)), Error);
+}
+
+}  // namespace
+}  // namespace reformer

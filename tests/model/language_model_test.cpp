@@ -1,0 +1,178 @@
+#include "reformer/model/language_model.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+
+#include "reformer/core/errors.h"
+#include "tests/model/small_model.h"
+
+namespace reformer {
+namespace {
+
+constexpr int64_t kChanged = 31;
+
+at::Tensor with_change_at(const at::Tensor& symbols, int64_t position,
+                          int64_t vocabulary) {
+  auto changed = symbols.clone();
+  changed.select(1, position).add_(1).remainder_(vocabulary);
+  return changed;
+}
+
+class Causality : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(LanguageModel, Causality,
+                         testing::Values("lsh", "local", "full",
+                                         "full_shared_qk"),
+                         [](const auto& instance) { return instance.param; });
+
+// Buckets are much longer than windows here: where attended sets could depend
+// on the future, they would.
+TEST_P(Causality, ALaterSymbolNeverChangesAnEarlierPrediction) {
+  auto config = small_config_of(GetParam());
+  config.lsh.n_buckets = 2;
+  config.lsh.local_window = 0;
+  LanguageModel model(config, at::kDouble);
+  shake(model, 0.05);
+  const auto symbols = random_symbols(config, 1);
+  const auto before = model.logits(symbols, evaluation_pass());
+  const auto after = model.logits(
+      with_change_at(symbols, kChanged, config.model.vocabulary),
+      evaluation_pass());
+  const int64_t later = config.train.length - kChanged - 1;
+  EXPECT_LE(relative_error(after.narrow(1, 0, kChanged + 1),
+                           before.narrow(1, 0, kChanged + 1)),
+            1e-12);
+  EXPECT_GE(relative_error(after.narrow(1, kChanged + 1, later),
+                           before.narrow(1, kChanged + 1, later)),
+            1e-3);
+}
+
+// What the loss should be, from the logits of all positions.
+at::Tensor losses_of(const LanguageModel& model, const at::Tensor& symbols) {
+  const auto logits = model.logits(symbols, evaluation_pass());
+  return -at::log_softmax(logits, 2)
+              .gather(2, symbols.unsqueeze(2))
+              .squeeze(2);  // [batch, length]
+}
+
+TEST(LanguageModel, PredictsEverySymbolExactlyOnce) {
+  const auto config = small_config();
+  const LanguageModel model(config, at::kDouble);
+  const auto symbols = random_symbols(config, 1);
+  const auto sums =
+      model.evaluate(symbols, all_of(symbols), evaluation_pass());
+  EXPECT_EQ(sums.count, symbols.numel());
+  EXPECT_NEAR(sums.loss, losses_of(model, symbols).sum().item<double>(),
+              1e-9 * sums.loss);
+  const auto best = model.logits(symbols, evaluation_pass()).argmax(2);
+  EXPECT_EQ(sums.correct, best.eq(symbols).sum().item<int64_t>());
+}
+
+TEST(LanguageModel, PredictsTheFirstSymbolFromTheStartSymbolAlone) {
+  const auto config = small_config();
+  LanguageModel model(config, at::kDouble);
+  const auto first_prediction = [&](uint64_t seed) {
+    return model.logits(random_symbols(config, seed), evaluation_pass())
+        .narrow(1, 0, 1);
+  };
+  const auto before = first_prediction(1);
+  EXPECT_LE(relative_error(first_prediction(2), before), 1e-12);
+  const auto& embedding = model.parameters()[0];
+  ASSERT_EQ(embedding.name, "embedding.weight");
+  // Not all columns: layer norm takes what they share away.
+  embedding.value.detach()[config.model.vocabulary].narrow(0, 0, 5).add_(1);
+  EXPECT_GE(relative_error(first_prediction(1), before), 1e-3);
+}
+
+TEST(LanguageModel, CountsTheSymbolsThatTheWeightsSelect) {
+  const auto config = small_config();
+  const LanguageModel model(config, at::kDouble);
+  const auto symbols = random_symbols(config, 1);
+  const auto weights = random_symbols(config, 9).remainder(3).eq(0);
+  const auto sums = model.evaluate(symbols, weights, evaluation_pass());
+  EXPECT_EQ(sums.count, weights.sum().item<int64_t>());
+  EXPECT_NEAR(sums.loss,
+              (losses_of(model, symbols) * weights).sum().item<double>(),
+              1e-9 * sums.loss);
+  const auto none =
+      model.evaluate(symbols, at::zeros_like(weights), evaluation_pass());
+  EXPECT_EQ(none.count, 0);
+  EXPECT_EQ(none.loss, 0);
+  EXPECT_EQ(none.correct, 0);
+}
+
+TEST(LanguageModel, AddsTheGradientsOfOneBatchToThoseOfTheNext) {
+  const auto config = small_config();
+  LanguageModel model(config, at::kDouble);
+  const auto symbols = random_symbols(config, 1);
+  const auto some = random_symbols(config, 9).remainder(3).eq(0);
+  const auto together = step_of(model, symbols);
+  model.zero_gradients();
+  const double scale = 1.0 / double(symbols.numel());
+  model.train(symbols, some, training_pass(), scale);
+  model.train(symbols, some.logical_not(), training_pass(), scale);
+  for (size_t i = 0; i < together.gradients.size(); ++i) {
+    const auto& [name, gradient] = together.gradients[i];
+    EXPECT_LE(relative_error(model.parameters()[i].gradient, gradient), 1e-11)
+        << name;
+  }
+}
+
+TEST(LanguageModel, TrainsOnTheLossThatItEvaluates) {
+  const auto config = small_config();
+  LanguageModel model(config);
+  const auto symbols = random_symbols(config, 1);
+  const auto trained = step_of(model, symbols).sums;
+  const auto evaluated =
+      model.evaluate(symbols, all_of(symbols), training_pass());
+  EXPECT_EQ(trained.loss, evaluated.loss);
+  EXPECT_EQ(trained.correct, evaluated.correct);
+}
+
+TEST(LanguageModel, ARowAloneEqualsTheRowInABatch) {
+  const auto config = small_config();
+  const LanguageModel model(config, at::kDouble);
+  const auto symbols = random_symbols(config, 1);
+  const auto both = model.logits(symbols, evaluation_pass());
+  for (int64_t row = 0; row < 2; ++row) {
+    const auto alone =
+        model.logits(symbols.narrow(0, row, 1), evaluation_pass());
+    EXPECT_LE(relative_error(alone, both.narrow(0, row, 1)), 1e-12);
+  }
+}
+
+TEST(LanguageModel, EvaluatesWithMoreRoundsThanItTrainedWith) {
+  const auto config = small_config();
+  const LanguageModel model(config);
+  const auto symbols = random_symbols(config, 1);
+  auto pass = evaluation_pass();
+  pass.rounds = 9;
+  EXPECT_EQ(buckets_of(model, symbols, pass)[0].size(2), 9);
+  EXPECT_EQ(buckets_of(model, symbols, evaluation_pass())[0].size(2),
+            config.lsh.rounds);
+}
+
+TEST(LanguageModel, ReportsOverflowWhereBucketsAreLongerThanWindows) {
+  auto config = small_config();
+  config.lsh.n_buckets = 2;
+  const auto symbols = random_symbols(config, 1);
+  EXPECT_GT(LanguageModel(config).overflow(symbols, evaluation_pass()), 0.3);
+  config.lsh.chunk_length = config.train.length;
+  EXPECT_EQ(LanguageModel(config).overflow(symbols, evaluation_pass()), 0);
+  EXPECT_EQ(LanguageModel(small_config_of("full"))
+                .overflow(symbols, evaluation_pass()),
+            0);
+}
+
+TEST(LanguageModel, RejectsSymbolsThatAreNotRowsOfIntegers) {
+  const LanguageModel model(small_config());
+  const auto symbols = random_symbols(small_config(), 1);
+  EXPECT_THROW(model.logits(symbols[0], evaluation_pass()), Error);
+  EXPECT_THROW(model.logits(symbols.to(at::kInt), evaluation_pass()), Error);
+}
+
+}  // namespace
+}  // namespace reformer

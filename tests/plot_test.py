@@ -1,0 +1,188 @@
+"""plot_test.py PROGRAM: what `reformer plot` draws, and what it says."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = None  # set below
+
+# Stands in for gnuplot: keeps the script, and makes the file asked for.
+FAKE_GNUPLOT = """#!/bin/sh
+tee "$SCRIPT" | sed -n "s/^set output '\\(.*\\)'$/\\1/p" | xargs -d '\\n' touch
+"""
+
+
+class PlotTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        self.script = self.root / "script"
+        self.environment = {**os.environ, "SCRIPT": str(self.script)}
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def make_run(self, name, lines):
+        folder = self.root / name
+        folder.mkdir(parents=True)
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / "metrics.jsonl").write_text(text)
+        return str(folder)
+
+    def losses(self, name, values):
+        return self.make_run(name, [{"step": step, "train/loss": value}
+                                    for step, value in enumerate(values, 1)])
+
+    def plot(self, *arguments):
+        return subprocess.run([PROGRAM, "plot", *arguments], timeout=60,
+                              capture_output=True, text=True,
+                              env=self.environment)
+
+    def use_fake_gnuplot(self):
+        tools = self.root / "tools"
+        tools.mkdir()
+        fake = tools / "gnuplot"
+        fake.write_text(FAKE_GNUPLOT)
+        fake.chmod(0o755)
+        self.environment["PATH"] = f"{tools}:{os.environ['PATH']}"
+
+    def script_of(self, *arguments):
+        run = self.plot(*arguments)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        return self.script.read_text()
+
+
+class PictureTest(PlotTest):
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("gnuplot"):
+            self.skipTest("gnuplot is missing")
+
+    def test_is_plot_png_in_the_first_folder(self):
+        first = self.losses("first", [3, None, 2])
+        second = self.losses("second", range(200, 0, -1))
+        run = self.plot(first, second)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual(run.stdout, f"picture is in {first}/plot.png\n")
+        picture = pathlib.Path(first) / "plot.png"
+        self.assertEqual(picture.read_bytes()[1:4], b"PNG")
+        self.assertEqual(sorted(os.listdir(first)),
+                         ["metrics.jsonl", "plot.png"])
+
+    def test_is_svg_where_the_name_says_so(self):
+        out = self.root / "it's.svg"
+        run = self.plot(self.losses("run_{1}", [3, 2]), "--out", str(out))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("run_{1}", out.read_text())
+
+    def test_holds_a_single_point_and_constants_and_gaps(self):
+        for values in [0, 0], [None], [1e-40]:
+            with self.subTest(values=values):
+                run = self.plot(self.losses(str(values), values))
+                self.assertEqual((run.returncode, run.stderr), (0, ""))
+
+
+class ScriptTest(PlotTest):
+    def setUp(self):
+        super().setUp()
+        self.use_fake_gnuplot()
+
+    def test_shows_validation_where_there_is_one(self):
+        with_validation = self.make_run("with", [
+            {"step": 1, "train/loss": 3.5}, {"step": 2, "train/loss": 3.25},
+            {"step": 2, "validation/loss": 3.75}])
+        script = self.script_of(with_validation, self.losses("without", [4]))
+        self.assertIn("1 3.5\n2 3.25\nEOD", script)
+        self.assertIn("\n2 3.75\nEOD", script)
+        self.assertEqual([label in script for label in (
+            "'with'", "'with, validation'", "'without'",
+            "'without, validation'")], [True, True, True, False])
+
+    def test_draws_the_metric_asked_for(self):
+        run = self.make_run("run", [{"step": 5, "train/loss": 3.5,
+                                     "train/accuracy": 0.25}])
+        script = self.script_of(run, "--metric", "train/accuracy")
+        self.assertIn("5 0.25\nEOD", script)
+        self.assertNotIn("3.5", script)
+
+    def test_names_runs_by_folder_or_by_path_where_names_clash(self):
+        one = self.losses("x/run", [1])
+        other = self.losses("y/run", [1])
+        self.assertIn(" title 'run' ", self.script_of(one))
+        self.assertIn(f" title '{other}' ", self.script_of(one, other))
+
+    def test_takes_a_logarithmic_axis_for_a_wide_range(self):
+        self.assertIn("set logscale y",
+                      self.script_of(self.losses("wide", [5, 0.1])))
+        for name, values in ("narrow", [5, 1]), ("negative", [5, -0.1]):
+            self.assertNotIn("set logscale",
+                             self.script_of(self.losses(name, values)))
+
+    def test_smooths_many_points(self):
+        self.assertNotIn("raw", self.script_of(self.losses("few", [1] * 99)))
+        script = self.script_of(self.losses("many", [1, 2] * 100))
+        raw, mean = script.split("EOD\n")[1:4:2]
+        self.assertIn("\n100 2\n", raw)
+        self.assertRegex(mean, r"\n100 1\.[46]")
+
+
+class MistakesTest(PlotTest):
+    def assert_refused(self, run, message):
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertEqual(run.stdout, "")
+        self.assertEqual(run.stderr, f"reformer: {message}\n")
+
+    def test_a_folder_without_metrics(self):
+        self.assert_refused(
+            self.plot(str(self.root)),
+            f"cannot read {self.root}/metrics.jsonl: No such file or directory")
+
+    def test_a_metric_that_is_not_there(self):
+        run = self.losses("run", [1])
+        self.assert_refused(
+            self.plot(run, "--metric", "train/los"),
+            f"{run}: no train/los in metrics.jsonl; it has train/loss")
+        empty = self.losses("empty", [])
+        self.assert_refused(
+            self.plot(run, empty),
+            f"{empty}: no train/loss in metrics.jsonl; it has nothing yet")
+
+    def test_an_unknown_kind_of_picture(self):
+        self.assert_refused(
+            self.plot(self.losses("run", [1]), "--out", "x.gif"),
+            "a picture's name must end in .png or .svg, got 'x.gif'")
+
+    def test_a_folder_to_write_to_that_is_not_there(self):
+        out = self.root / "no" / "x.png"
+        self.assert_refused(
+            self.plot(self.losses("run", [1]), "--out", str(out)),
+            f"cannot write {out}: {self.root}/no is no folder")
+
+    def test_no_gnuplot(self):
+        self.environment["PATH"] = str(self.root)
+        self.assert_refused(
+            self.plot(self.losses("run", [1])),
+            "gnuplot is missing; install it with: sudo apt-get install "
+            "gnuplot-nox")
+
+    def test_a_gnuplot_that_fails_leaves_the_old_picture(self):
+        self.use_fake_gnuplot()
+        run = self.losses("run", [1])
+        picture = pathlib.Path(run) / "plot.png"
+        picture.write_text("old")
+        (self.root / "tools" / "gnuplot").write_text(
+            "#!/bin/sh\nprintf 'plot x\\n     ^\\n  bad terminal\\n\\n' >&2\n"
+            "exit 1\n")
+        self.assert_refused(self.plot(run), "gnuplot failed: bad terminal")
+        self.assertEqual(picture.read_text(), "old")
+        self.assertEqual(sorted(os.listdir(run)),
+                         ["metrics.jsonl", "plot.png"])
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

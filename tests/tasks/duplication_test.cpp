@@ -1,0 +1,144 @@
+#include "reformer/tasks/duplication.h"
+
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "reformer/core/errors.h"
+
+namespace reformer {
+namespace {
+
+Config small_config() {
+  Config config;
+  config.task.name = "duplication";
+  config.task.symbols = 6;
+  config.train.length = 22;
+  config.train.batch = 5;
+  return config;
+}
+
+void expect_form(const Batch& batch, int64_t rows, const Config& config) {
+  const int64_t length = config.train.length;
+  ASSERT_EQ(batch.symbols.sizes(), at::IntArrayRef({rows, length}));
+  ASSERT_EQ(batch.weights.sizes(), at::IntArrayRef({rows, length}));
+  ASSERT_EQ(batch.symbols.scalar_type(), at::kLong);
+  ASSERT_EQ(batch.weights.scalar_type(), at::kBool);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t* x = batch.symbols.const_data_ptr<int64_t>() + row * length;
+    const bool* w = batch.weights.const_data_ptr<bool>() + row * length;
+    for (int64_t i = 0; i < length; ++i) {
+      const bool separator = i % (length / 2) == 0;
+      EXPECT_GE(x[i], separator ? 0 : 1);
+      EXPECT_LE(x[i], separator ? 0 : config.task.symbols);
+      EXPECT_EQ(x[i], x[i % (length / 2)]);
+      EXPECT_EQ(w[i], i >= length / 2);
+    }
+  }
+}
+
+// Each row of symbols once.
+std::set<std::vector<int64_t>> rows_of(const at::Tensor& symbols) {
+  std::set<std::vector<int64_t>> rows;
+  const int64_t length = symbols.size(1);
+  for (int64_t row = 0; row < symbols.size(0); ++row) {
+    const int64_t* x = symbols.const_data_ptr<int64_t>() + row * length;
+    rows.insert({x, x + length});
+  }
+  return rows;
+}
+
+TEST(DuplicationTask, BatchesAreASeparatorAndAWordTwice) {
+  const auto config = small_config();
+  const auto task = make_task(config);
+  expect_form(task->training_batch(3), 5, config);
+  expect_form(task->evaluation_batch(Split::kTest, 0), 5, config);
+}
+
+TEST(DuplicationTask, TheShortestWordHasOneSymbol) {
+  auto config = small_config();
+  config.train.length = 4;
+  expect_form(make_task(config)->training_batch(0), 5, config);
+}
+
+TEST(DuplicationTask, EverySymbolIsAboutAsFrequent) {
+  auto config = small_config();
+  config.train.length = 10002;
+  const auto batch = make_task(config)->training_batch(0);
+  std::vector<int64_t> count(7);
+  for (int64_t i = 0; i < batch.symbols.numel(); ++i) {
+    ++count[size_t(batch.symbols.const_data_ptr<int64_t>()[i])];
+  }
+  const double expected = 5 * 10000 / 6.0;
+  for (size_t symbol = 1; symbol <= 6; ++symbol) {
+    EXPECT_NEAR(double(count[symbol]), expected, 0.07 * expected) << symbol;
+  }
+}
+
+TEST(DuplicationTask, ABatchIsAFunctionOfSeedAndIndex) {
+  auto config = small_config();
+  const auto task = make_task(config);
+  const auto batch = task->training_batch(7).symbols;
+  task->training_batch(8);
+  EXPECT_TRUE(at::equal(batch, task->training_batch(7).symbols));
+  EXPECT_TRUE(at::equal(batch, make_task(config)->training_batch(7).symbols));
+  EXPECT_FALSE(at::equal(batch, task->training_batch(8).symbols));
+  const int64_t far = (int64_t{1} << 32) + 7;
+  EXPECT_FALSE(at::equal(batch, task->training_batch(far).symbols));
+  config.train.seed = 1;
+  EXPECT_FALSE(at::equal(batch, make_task(config)->training_batch(7).symbols));
+}
+
+TEST(DuplicationTask, NoRowIsDrawnTwice) {
+  const auto task = make_task(small_config());
+  std::set<std::vector<int64_t>> all;
+  size_t drawn = 0;
+  const auto add = [&](const Batch& batch) {
+    all.merge(rows_of(batch.symbols));
+    drawn += size_t(batch.symbols.size(0));
+  };
+  for (int64_t index = 0; index < 13; ++index) {
+    add(task->training_batch(index));
+    add(task->evaluation_batch(Split::kValidation, index));
+    add(task->evaluation_batch(Split::kTest, index));
+  }
+  EXPECT_EQ(all.size(), drawn);
+}
+
+TEST(DuplicationTask, ASplitHasTheSameExamplesInBatchesOfAnySize) {
+  const auto examples = [](int64_t batch_size) {
+    auto config = small_config();
+    config.train.batch = batch_size;
+    const auto task = make_task(config);
+    std::vector<at::Tensor> batches;
+    std::set<std::vector<int64_t>> all;
+    const int64_t batches_count = task->evaluation_batches(Split::kValidation);
+    for (int64_t index = 0; index < batches_count; ++index) {
+      all.merge(
+          rows_of(task->evaluation_batch(Split::kValidation, index).symbols));
+    }
+    return all;
+  };
+  EXPECT_EQ(examples(5).size(), size_t{DuplicationTask::kExamples});
+  EXPECT_EQ(examples(5), examples(64));
+  EXPECT_EQ(examples(5), examples(100));
+}
+
+TEST(DuplicationTask, TheMetricIsTheLoss) {
+  const auto task = make_task(small_config());
+  EXPECT_EQ(task->metric_name(), "loss");
+  EXPECT_EQ(task->metric_of(0.25), 0.25);
+}
+
+TEST(MakeTask, ChecksTheConfig) {
+  auto config = small_config();
+  config.model.vocabulary = 6;
+  EXPECT_THROW(make_task(config), Error);
+  config = Config();
+  config.task.name = "imagenet";
+  EXPECT_THROW(make_task(config), Error);
+}
+
+}  // namespace
+}  // namespace reformer
