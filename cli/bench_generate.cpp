@@ -98,8 +98,9 @@ std::string head(const GenerateBench& options) {
        << "/" << c.model.d_ff << ", " << c.model.heads << " heads, "
        << c.model.attention << " attention, random weights\nrounds "
        << c.lsh.rounds << ", chunk " << c.lsh.chunk_length << ", local window "
-       << c.lsh.local_window << ", made for texts of " << c.train.length
-       << "\n" << describe_machine() << "\n\n" << table_head(kColumns);
+       << c.lsh.local_window << ", made for texts of " << c.train.length << "\n"
+       << describe_machine() << "\n\n"
+       << table_head(kColumns);
   return text.str();
 }
 

@@ -113,6 +113,20 @@ CLI::Validator whole_number(int64_t least, int64_t most) {
   return CLI::Validator(check, "");
 }
 
+CLI::Validator number(double least, double most) {
+  const auto check = [least, most](const std::string& text) -> std::string {
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, fault] = std::from_chars(text.data(), end, value);
+    const bool whole = fault == std::errc() && stop == end;
+    if (whole && value >= least && value <= most) return "";
+    std::ostringstream range;
+    range << "a number from " << least << " to " << most;
+    return range.str() + " is required, got '" + text + "'";
+  };
+  return CLI::Validator(check, "");
+}
+
 CLI::Validator one_of(std::vector<std::string> names) {
   const auto check = [names](const std::string& text) -> std::string {
     if (std::find(names.begin(), names.end(), text) != names.end()) return "";

@@ -21,6 +21,7 @@ inline constexpr int64_t kMaxLength = std::numeric_limits<int32_t>::max();
 
 // Checks of an option's text, before it is converted.
 CLI::Validator whole_number(int64_t least, int64_t most);
+CLI::Validator number(double least, double most);
 CLI::Validator one_of(std::vector<std::string> names);
 
 // --help that shows an option as "--heads N" and its default after its purpose.

@@ -110,6 +110,7 @@ void add_sampler_options(CLI::App& command, SamplerConfig& sampler) {
   command
       .add_option("--temperature", sampler.temperature,
                   "divides the logits; 0: always the most probable symbol")
+      ->check(number(0, 1e9))
       ->type_name("T")
       ->capture_default_str();
   command
@@ -121,10 +122,10 @@ void add_sampler_options(CLI::App& command, SamplerConfig& sampler) {
   command
       .add_option("--top-p", sampler.top_p,
                   "of those, the fewest whose probabilities reach P")
+      ->check(number(0, 1))
       ->type_name("P")
       ->capture_default_str();
-  command
-      .add_option("--seed", sampler.seed, "the same seed, the same text")
+  command.add_option("--seed", sampler.seed, "the same seed, the same text")
       ->check(whole_number(0, std::numeric_limits<int64_t>::max()))
       ->type_name("N")
       ->capture_default_str();
@@ -138,13 +139,13 @@ void add_generate(CLI::App& app, Action& action) {
   const auto options = std::make_shared<GenerateOptions>();
   command.add_option("DIR", options->directory, "folder of the run")
       ->required();
-  auto* prompt =
-      command
-          .add_option("--prompt", options->prompt,
-                      "what to continue; of duplication: numbers")
-          ->type_name("TEXT");
-  command.add_option("--prompt-file", options->prompt_file,
-                     "a file that holds it; -: standard input")
+  auto* prompt = command
+                     .add_option("--prompt", options->prompt,
+                                 "what to continue; of duplication: numbers")
+                     ->type_name("TEXT");
+  command
+      .add_option("--prompt-file", options->prompt_file,
+                  "a file that holds it; -: standard input")
       ->type_name("FILE")
       ->excludes(prompt);
   command
@@ -161,9 +162,8 @@ void add_generate(CLI::App& app, Action& action) {
       ->type_name("N")
       ->capture_default_str();
   add_machine_options(command, options->device, options->threads);
-  command.callback([options, &action] {
-    action = [options] { run_generate(*options); };
-  });
+  command.callback(
+      [options, &action] { action = [options] { run_generate(*options); }; });
 }
 
 }  // namespace reformer::cli

@@ -11,6 +11,7 @@
 #include "cli/command_line.h"
 #include "cli/eval.h"
 #include "cli/generate.h"
+#include "cli/info.h"
 #include "cli/machine.h"
 #include "cli/output.h"
 #include "cli/plot.h"
@@ -37,6 +38,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_eval(app, action);
   add_generate(app, action);
   add_plot(app, action);
+  add_info(app, action);
   add_bench(app, action);
 }
 

@@ -15,10 +15,10 @@ int64_t number_in(const std::string& word, int64_t vocabulary) {
   int64_t symbol = -1;
   const char* end = word.data() + word.size();
   const auto [stop, fault] = std::from_chars(word.data(), end, symbol);
-  require(fault == std::errc() && stop == end && symbol >= 0 &&
-              symbol < vocabulary,
-          "the prompt: numbers from 0 to ", vocabulary - 1,
-          ", this model's symbols, are required, got '", word, "'");
+  require(
+      fault == std::errc() && stop == end && symbol >= 0 && symbol < vocabulary,
+      "the prompt: numbers from 0 to ", vocabulary - 1,
+      ", this model's symbols, are required, got '", word, "'");
   return symbol;
 }
 

@@ -28,6 +28,12 @@ void parallel_tasks(int64_t tasks, const std::function<void(int64_t)>& body) {
   if (failure) std::rethrow_exception(failure);
 }
 
+void parallel_tasks_if(bool worthwhile, int64_t tasks,
+                       const std::function<void(int64_t)>& body) {
+  if (worthwhile) return parallel_tasks(tasks, body);
+  for (int64_t task = 0; task < tasks; ++task) body(task);
+}
+
 int threads() { return omp_get_max_threads(); }
 
 void set_threads(int count) {

@@ -14,6 +14,11 @@ namespace reformer {
 // is what makes every operation the same, bit for bit, for any thread count.
 void parallel_tasks(int64_t tasks, const std::function<void(int64_t)>& body);
 
+// The same, all on this thread unless it is `worthwhile` to wake the others:
+// that takes microseconds, and milliseconds where they have to wait for a core.
+void parallel_tasks_if(bool worthwhile, int64_t tasks,
+                       const std::function<void(int64_t)>& body);
+
 // How many threads parallel_tasks uses. LibTorch runs on the same OpenMP
 // runtime, and sets its own default there at its first parallel work unless
 // at::set_num_threads was called before: call both.

@@ -17,6 +17,11 @@ LshConfig decoding_config(const AttentionLayer& layer, const Pass& pass) {
   return config;
 }
 
+// How far back a layer looks; 0: to the beginning.
+int64_t reach_of(const AttentionLayer& layer) {
+  return layer.kind() == "local" ? 2 * layer.lsh().chunk_length : 0;
+}
+
 }  // namespace
 
 AttentionCache::AttentionCache(const AttentionLayer& layer, int64_t batch,
@@ -25,9 +30,9 @@ AttentionCache::AttentionCache(const AttentionLayer& layer, int64_t batch,
       pass_(pass),
       lsh_(decoding_config(layer, pass)),
       cache_(batch, layer.heads(), layer.d_head(),
-             /*shared_qk=*/layer.kind() != "full", type),
-      lists_(is_lsh() ? batch * layer.heads() * lsh_.rounds : 0,
-             lsh_.n_buckets, lsh_.chunk_length) {
+             /*shared_qk=*/layer.kind() != "full", type, reach_of(layer)),
+      lists_(is_lsh() ? batch * layer.heads() * lsh_.rounds : 0, lsh_.n_buckets,
+             lsh_.chunk_length) {
   if (!is_lsh()) return;
   rotations_ = lsh_rotations(layer.hash_key(pass), layer.heads(), lsh_.rounds,
                              layer.d_head(), lsh_.n_buckets);

@@ -8,9 +8,9 @@
 
 namespace reformer {
 
-// A set of buckets for each of `rounds` rounds (of each head of each row). Keeps
-// the last `window` members of a bucket, or up to twice as many: all that the
-// trailing rule ever asks for.
+// A set of buckets for each of `rounds` rounds (of each head of each row).
+// Keeps the last `window` members of a bucket, or up to twice as many: all that
+// the trailing rule ever asks for.
 class BucketLists {
  public:
   BucketLists(int64_t rounds, int64_t n_buckets, int64_t window)

@@ -56,24 +56,22 @@ void Decoder::check_symbols(const at::Tensor& symbols) const {
   const int64_t vocabulary = model_.config().model.vocabulary;
   const int64_t least = symbols.min().item<int64_t>();
   const int64_t most = symbols.max().item<int64_t>();
-  require(least >= 0 && most < vocabulary, kOp,
-          ": symbols must be from 0 to ", vocabulary - 1, ", got ",
-          least < 0 ? least : most);
+  require(least >= 0 && most < vocabulary, kOp, ": symbols must be from 0 to ",
+          vocabulary - 1, ", got ", least < 0 ? least : most);
 }
 
 // All layers; attend(cache, x, buckets) is a layer's attention. Owns x.
 template <class Attend>
 Streams Decoder::run(at::Tensor x, const Attend& attend, Buckets* buckets) {
   const auto& stack = model_.stack();
-  const bool two = stack.two_streams();
-  Streams y{x, two ? x.clone() : x};
-  at::Tensor& second = two ? y.x2 : y.x1;  // the residual one: x1 alone
+  // The residual Transformer has one stream: both names mean the same tensor.
+  Streams y{x, stack.two_streams() ? x.clone() : x};
   Buckets unnamed(caches_.size());
   auto& used = buckets ? *buckets : unnamed;
   used.resize(caches_.size());
   for (std::size_t i = 0; i < caches_.size(); ++i) {
-    y.x1.add_(attend(caches_[i], second, used[i]));
-    add_feed_forward(stack.blocks()[i].feed_forward, y.x1, pass_, second);
+    y.x1.add_(attend(caches_[i], y.x2, used[i]));
+    add_feed_forward(stack.blocks()[i].feed_forward, y.x1, pass_, y.x2);
   }
   return y;
 }
@@ -91,8 +89,8 @@ at::Tensor Decoder::read(const at::Tensor& symbols,
   std::vector<int64_t> positions;  // of each row, with the start symbol
   for (const int64_t length : lengths) {
     require(length >= 0 && length <= symbols.size(1), kOp,
-            ": a prompt's length must be from 0 to ", symbols.size(1),
-            ", got ", length);
+            ": a prompt's length must be from 0 to ", symbols.size(1), ", got ",
+            length);
     positions.push_back(length + 1);
   }
   const int64_t most = *std::max_element(positions.begin(), positions.end());

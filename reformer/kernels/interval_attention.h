@@ -33,6 +33,10 @@ struct IntervalAttentionArgs {
   RoundsView rounds;
   Rows<T> output;  // [batch, heads, length, d_head], written
   T* lse;          // [batch, heads, length], written: log-sum-exp of the union
+  // The same as a pair, for the backward pass, [batch, heads, length, 2],
+  // written: the largest score, and the sum of exp(score - largest).
+  // exp(score - lse) alone would lose the digits of a large lse.
+  T* softmax;
   int64_t batch;
   int64_t heads;
   int64_t length;
@@ -41,7 +45,7 @@ struct IntervalAttentionArgs {
 
 template <class T>
 struct IntervalAttentionGradArgs {
-  IntervalAttentionArgs<T> forward;  // output and lse as the forward left them
+  IntervalAttentionArgs<T> forward;  // with what the forward pass wrote
   Rows<const T> d_output;            // [batch, heads, length, d_head]
   Rows<T> d_q;                       // likewise, written
   Rows<T> d_k;                       // likewise; data null where k is

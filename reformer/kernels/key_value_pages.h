@@ -11,7 +11,9 @@ namespace reformer::kernels {
 inline constexpr int64_t kPagePositions = 1024;
 
 // Elements that a key or a value takes: whole cache lines, filled with zeros.
-inline int64_t page_row_width(int64_t d_head) { return (d_head + 15) / 16 * 16; }
+inline int64_t page_row_width(int64_t d_head) {
+  return (d_head + 15) / 16 * 16;
+}
 
 // One row of a batch. A page is [heads, kPagePositions, 2, width], a position's
 // key and value side by side: they are read together, from anywhere.

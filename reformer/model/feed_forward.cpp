@@ -11,34 +11,37 @@
 
 namespace reformer {
 
+int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch) {
+  if (model.feed_forward_chunk > 0) return model.feed_forward_chunk;
+  // About 4M numbers, 16 MiB: products stay large, memory small.
+  constexpr int64_t kNumbers = int64_t{4} << 20;
+  return std::max<int64_t>(64, kNumbers / (model.d_ff * batch));
+}
+
 FeedForward::FeedForward(const Config& config, int64_t layer,
                          ParameterStore& store)
     : layer_(layer),
-      d_ff_(config.model.d_ff),
-      chunk_(config.model.feed_forward_chunk),
+      model_(config.model),
       gelu_(config.model.activation == "gelu"),
       dropout_(config.model.dropout) {
   const std::string name = "blocks." + std::to_string(layer) + ".feed_forward.";
   const int64_t d_model = config.model.d_model;
+  const int64_t d_ff = config.model.d_ff;
   norm_weight_ = store.constant(name + "norm.weight", {d_model}, 1);
   norm_bias_ = store.constant(name + "norm.bias", {d_model}, 0);
-  in_weight_ = store.glorot(name + "in.weight", d_ff_, d_model);
-  in_bias_ = store.constant(name + "in.bias", {d_ff_}, 0);
-  out_weight_ = store.glorot(name + "out.weight", d_model, d_ff_);
+  in_weight_ = store.glorot(name + "in.weight", d_ff, d_model);
+  in_bias_ = store.constant(name + "in.bias", {d_ff}, 0);
+  out_weight_ = store.glorot(name + "out.weight", d_model, d_ff);
   out_bias_ = store.constant(name + "out.bias", {d_model}, 0);
 }
 
 int64_t FeedForward::chunk(int64_t batch) const {
-  if (chunk_ > 0) return chunk_;
-  // About 4M numbers, 16 MiB: products stay large, memory small.
-  constexpr int64_t kNumbers = int64_t{4} << 20;
-  return std::max<int64_t>(64, kNumbers / (d_ff_ * batch));
+  return feed_forward_chunk(model_, batch);
 }
 
 at::Tensor FeedForward::forward(const at::Tensor& x, const Pass& pass,
                                 int64_t first_position) const {
-  const auto normed =
-      at::layer_norm(x, {x.size(2)}, norm_weight_, norm_bias_);
+  const auto normed = at::layer_norm(x, {x.size(2)}, norm_weight_, norm_bias_);
   const auto inner =  // [batch, part, d_ff]
       at::linear(normed, in_weight_, in_bias_);
   const auto active = gelu_ ? at::gelu(inner, "tanh") : at::relu(inner);

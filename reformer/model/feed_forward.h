@@ -9,6 +9,9 @@
 
 namespace reformer {
 
+// Positions of `batch` sequences that are taken at once.
+int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch);
+
 class FeedForward {
  public:
   FeedForward(const Config& config, int64_t layer, ParameterStore& store);
@@ -26,8 +29,7 @@ class FeedForward {
 
  private:
   int64_t layer_;
-  int64_t d_ff_;
-  int64_t chunk_;
+  ModelConfig model_;
   bool gelu_;
   double dropout_;
   at::Tensor norm_weight_;  // [d_model]

@@ -43,24 +43,23 @@ at::Tensor loss_of(const at::Tensor& logits, const at::Tensor& symbols,
 
 }  // namespace
 
+int64_t loss_chunk(const ModelConfig& model, int64_t batch) {
+  if (model.loss_chunk > 0) return model.loss_chunk;
+  // About 4M numbers, 16 MiB: products stay large, memory small.
+  constexpr int64_t kNumbers = int64_t{4} << 20;
+  const int64_t width = std::max(model.vocabulary, 2 * model.d_model);
+  return std::max<int64_t>(16, kNumbers / (width * batch));
+}
+
 LanguageHead::LanguageHead(const Config& config, bool two_streams,
                            ParameterStore& store)
-    : vocabulary_(config.model.vocabulary),
-      chunk_(config.model.loss_chunk),
-      two_streams_(two_streams) {
+    : model_(config.model), two_streams_(two_streams) {
+  const int64_t vocabulary = config.model.vocabulary;
   const int64_t width = config.model.d_model * (two_streams ? 2 : 1);
   norm_weight_ = store.constant("head.norm.weight", {width}, 1);
   norm_bias_ = store.constant("head.norm.bias", {width}, 0);
-  weight_ = store.glorot("head.weight", vocabulary_, width);
-  bias_ = store.constant("head.bias", {vocabulary_}, 0);
-}
-
-int64_t LanguageHead::chunk(int64_t batch) const {
-  if (chunk_ > 0) return chunk_;
-  // About 4M numbers, 16 MiB: products stay large, memory small.
-  constexpr int64_t kNumbers = int64_t{4} << 20;
-  const int64_t width = std::max(vocabulary_, norm_weight_.size(0));
-  return std::max<int64_t>(16, kNumbers / (width * batch));
+  weight_ = store.glorot("head.weight", vocabulary, width);
+  bias_ = store.constant("head.bias", {vocabulary}, 0);
 }
 
 at::Tensor LanguageHead::read(const Streams& y) const {
@@ -77,10 +76,11 @@ LossSums LanguageHead::loss(const Streams& y, const at::Tensor& symbols,
                             const at::Tensor& weights) const {
   const at::NoGradGuard no_grad;
   LossSums sums;
-  for_each_part(y.x1.size(1), chunk(y.x1.size(0)), [&](int64_t at, int64_t n) {
-    loss_of(logits(part_of(y, at, n)), symbols.narrow(1, at, n),
-            weights.narrow(1, at, n), sums);
-  });
+  for_each_part(y.x1.size(1), loss_chunk(model_, y.x1.size(0)),
+                [&](int64_t at, int64_t n) {
+                  loss_of(logits(part_of(y, at, n)), symbols.narrow(1, at, n),
+                          weights.narrow(1, at, n), sums);
+                });
   return sums;
 }
 
@@ -90,18 +90,21 @@ LossSums LanguageHead::backward(const Streams& y, const at::Tensor& symbols,
   LossSums sums;
   d_y = {at::empty_like(y.x1),
          two_streams_ ? at::empty_like(y.x2) : at::zeros_like(y.x2)};
-  for_each_part(y.x1.size(1), chunk(y.x1.size(0)), [&](int64_t at, int64_t n) {
-    const auto part = part_of(y, at, n);
-    const Streams input{leaf(part.x1), leaf(part.x2)};
-    {
-      const at::AutoGradMode record(true);
-      const auto total = loss_of(logits(input), symbols.narrow(1, at, n),
-                                 weights.narrow(1, at, n), sums);
-      torch::autograd::backward({total * scale});
-    }
-    d_y.x1.narrow(1, at, n).copy_(input.x1.grad());
-    if (two_streams_) d_y.x2.narrow(1, at, n).copy_(input.x2.grad());
-  });
+  for_each_part(y.x1.size(1), loss_chunk(model_, y.x1.size(0)),
+                [&](int64_t at, int64_t n) {
+                  const auto part = part_of(y, at, n);
+                  const Streams input{leaf(part.x1), leaf(part.x2)};
+                  {
+                    const at::AutoGradMode record(true);
+                    const auto total =
+                        loss_of(logits(input), symbols.narrow(1, at, n),
+                                weights.narrow(1, at, n), sums);
+                    torch::autograd::backward({total * scale});
+                  }
+                  d_y.x1.narrow(1, at, n).copy_(input.x1.grad());
+                  if (two_streams_)
+                    d_y.x2.narrow(1, at, n).copy_(input.x2.grad());
+                });
   return sums;
 }
 

@@ -22,6 +22,9 @@ struct LossSums {
   }
 };
 
+// Positions of `batch` sequences that are taken at once.
+int64_t loss_chunk(const ModelConfig& model, int64_t batch);
+
 class LanguageHead {
  public:
   LanguageHead(const Config& config, bool two_streams, ParameterStore& store);
@@ -44,10 +47,8 @@ class LanguageHead {
 
  private:
   at::Tensor read(const Streams& y) const;  // [batch, length, width]
-  int64_t chunk(int64_t batch) const;
 
-  int64_t vocabulary_;
-  int64_t chunk_;
+  ModelConfig model_;
   bool two_streams_;
   at::Tensor norm_weight_;  // [width]: d_model, or twice that
   at::Tensor norm_bias_;    // [width]

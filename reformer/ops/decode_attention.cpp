@@ -31,10 +31,13 @@ void check(const at::Tensor& q, const KeyValueCache& cache,
           attended.ranges.size(), " and ", attended.lists.size());
   for (int64_t row = 0; row < cache.batch(); ++row) {
     const auto [begin, end] = attended.ranges[row];
-    require(cache.lengths()[row] >= 1 && begin >= 0 && begin <= end &&
-                end <= cache.lengths()[row],
-            kOp, ": a range must lie within the ", cache.lengths()[row],
-            " positions of its row, got [", begin, ", ", end, ")");
+    const int64_t length = cache.lengths()[row];
+    const int64_t oldest = cache.reach() > 0 ? length - cache.reach() : 0;
+    require(length >= 1 && begin >= std::max<int64_t>(0, oldest) &&
+                begin <= end && end <= length,
+            kOp, ": a range must lie within the positions of its row, from ",
+            std::max<int64_t>(0, oldest), " to ", length, ", got [", begin,
+            ", ", end, ")");
   }
 }
 
@@ -53,8 +56,8 @@ void run(const at::Tensor& q, const KeyValueCache& cache,
   args.batch = cache.batch();
   args.heads = cache.heads();
   args.d_head = cache.d_head();
-  args.n_lists = static_cast<int64_t>(attended.lists.size()) /
-                 (args.batch * args.heads);
+  args.n_lists =
+      static_cast<int64_t>(attended.lists.size()) / (args.batch * args.heads);
   args.scale = cache.shared_qk() ? 1 : 1 / std::sqrt(double(args.d_head));
   args.output = mutable_rows_of<T>(output);
   kernels::cpu::decode_attention(args);

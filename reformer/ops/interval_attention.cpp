@@ -37,6 +37,7 @@ kernels::IntervalAttentionArgs<T> arguments(const at::Tensor& q,
   args.rounds = view_of(rounds);
   args.output = mutable_rows_of<T>(result.output);
   args.lse = result.lse.mutable_data_ptr<T>();
+  args.softmax = result.softmax.mutable_data_ptr<T>();
   args.batch = q.size(0);
   args.heads = q.size(1);
   args.length = q.size(2);
@@ -123,7 +124,7 @@ class IntervalAttention
     const auto result = interval_attention_forward(q, k, v, rounds, mask);
     context->save_for_backward({q, k, v, rounds.order, rounds.place,
                                 rounds.interval, mask, result.output,
-                                result.lse});
+                                result.lse, result.softmax});
     context->mark_non_differentiable({result.lse});
     return {result.output, result.lse};
   }
@@ -136,7 +137,7 @@ class IntervalAttention
     const auto saved = context->get_saved_variables();
     const auto gradients = interval_attention_backward(
         saved[0], saved[1], saved[2], {saved[3], saved[4], saved[5]}, saved[6],
-        {saved[7], saved[8]}, d_outputs[0]);
+        {saved[7], saved[8], saved[9]}, d_outputs[0]);
     return {gradients.q, gradients.k, gradients.v, at::Tensor(), at::Tensor()};
   }
 };
@@ -170,7 +171,7 @@ AttentionResult interval_attention(const at::Tensor& q, const at::Tensor& k,
   // Optional, because autograd takes no undefined tensors as arguments.
   const auto result = IntervalAttention::apply(
       q, std::optional(k), v, dense, std::optional(mask));
-  return {result[0], result[1]};
+  return {result[0], result[1], {}};
 }
 
 AttentionResult interval_attention_forward(const at::Tensor& q,
@@ -184,7 +185,8 @@ AttentionResult interval_attention_forward(const at::Tensor& q,
   const auto real = mask.defined() ? mask.contiguous() : mask;
   const AttentionResult result{
       at::empty_like(q_rows),  // [batch, heads, length, d_head]
-      at::empty({q.size(0), q.size(1), q.size(2)}, q.options())};
+      at::empty({q.size(0), q.size(1), q.size(2)}, q.options()),
+      at::empty({q.size(0), q.size(1), q.size(2), 2}, q.options())};
   const auto run = [&]<class T>() {
     kernels::cpu::interval_attention(
         arguments<T>(q_rows, k_rows, v_rows, rounds, real, result));

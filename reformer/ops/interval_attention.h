@@ -23,6 +23,9 @@ kernels::RoundsView view_of(const IntervalRounds& rounds);
 struct AttentionResult {
   at::Tensor output;  // [batch, heads, length, d_head], differentiable
   at::Tensor lse;     // [batch, heads, length], carries no gradient
+  // lse as a pair that keeps all digits, [batch, heads, length, 2]: for
+  // interval_attention_backward, from interval_attention_forward only.
+  at::Tensor softmax = {};
 };
 
 //   q, k, v  [batch, heads, length, d_head]  float32 or float64, any strides,

@@ -33,27 +33,38 @@ void run(const at::Tensor& k, const at::Tensor& v,
 }  // namespace
 
 KeyValueCache::KeyValueCache(int64_t batch, int64_t heads, int64_t d_head,
-                             bool shared_qk, at::ScalarType type)
+                             bool shared_qk, at::ScalarType type, int64_t reach)
     : heads_(heads),
       d_head_(d_head),
       shared_qk_(shared_qk),
       type_(type),
+      reach_(reach),
       lengths_(batch, 0),
-      pages_(batch),
-      data_(batch) {
+      blocks_(batch),
+      pages_(batch) {
   require(type == at::kFloat || type == at::kDouble, kOp,
           ": float32 or float64 is required, got ", at::toString(type));
 }
 
 void KeyValueCache::make_room(int64_t row, int64_t length) {
   auto& pages = pages_[row];
-  const int64_t width = kernels::page_row_width(d_head_);
-  auto& data = data_[row];
-  while (static_cast<int64_t>(data.size()) * kernels::kPagePositions < length) {
-    const auto n = std::clamp<int64_t>(data.size(), 1, 16);
-    pages.push_back(
-        at::empty({n, heads_, kernels::kPagePositions, 2, width}, type_));
-    for (int64_t i = 0; i < n; ++i) data.push_back(pages.back()[i].mutable_data_ptr());
+  const auto count = [&] { return static_cast<int64_t>(pages.size()); };
+  const int64_t in_reach =
+      (reach_ + kernels::kPagePositions - 1) / kernels::kPagePositions;
+  while (count() * kernels::kPagePositions < length) {
+    if (reach_ > 0 && count() >= in_reach) {
+      pages.push_back(pages[count() - in_reach]);  // out of reach: again
+      continue;
+    }
+    // As many as there are, up to 16: LibTorch puts large blocks on huge pages,
+    // of several small ones the edges stay outside.
+    const int64_t n = std::clamp<int64_t>(count(), 1, reach_ > 0 ? 1 : 16);
+    blocks_[row].push_back(at::empty({n, heads_, kernels::kPagePositions, 2,
+                                      kernels::page_row_width(d_head_)},
+                                     type_));
+    for (int64_t i = 0; i < n; ++i) {
+      pages.push_back(blocks_[row].back()[i].mutable_data_ptr());
+    }
   }
 }
 
@@ -61,8 +72,8 @@ void KeyValueCache::append(const at::Tensor& k, const at::Tensor& v,
                            const std::vector<int64_t>& counts) {
   check_vectors(kOp, "k", k);
   check_like(kOp, "v", v, "k", k);
-  require(k.size(0) == batch() && k.size(1) == heads_ &&
-              k.size(3) == d_head_ && k.scalar_type() == type_,
+  require(k.size(0) == batch() && k.size(1) == heads_ && k.size(3) == d_head_ &&
+              k.scalar_type() == type_,
           kOp, ": k must be ", at::toString(type_), " [", batch(), ", ", heads_,
           ", length, ", d_head_, "], got ", at::toString(k.scalar_type()), " ",
           k.sizes());
@@ -72,8 +83,8 @@ void KeyValueCache::append(const at::Tensor& k, const at::Tensor& v,
   const auto first = lengths_;
   for (int64_t row = 0; row < batch(); ++row) {
     require(counts[row] >= 0 && counts[row] <= k.size(2), kOp,
-            ": counts must be from 0 to the length of k, ", k.size(2),
-            ", got ", counts[row]);
+            ": counts must be from 0 to the length of k, ", k.size(2), ", got ",
+            counts[row]);
     make_room(row, first[row] + counts[row]);
   }
   const auto keys = with_contiguous_rows(k);
@@ -86,8 +97,8 @@ void KeyValueCache::append(const at::Tensor& k, const at::Tensor& v,
 template <class T>
 std::vector<kernels::KeyValuePages<T>> KeyValueCache::pages() const {
   std::vector<kernels::KeyValuePages<T>> views;
-  for (const auto& data : data_) {
-    views.push_back({data.data(), kernels::page_row_width(d_head_)});
+  for (const auto& pages : pages_) {
+    views.push_back({pages.data(), kernels::page_row_width(d_head_)});
   }
   return views;
 }

@@ -13,9 +13,10 @@ namespace reformer {
 class KeyValueCache {
  public:
   // `shared_qk`: keys are queries, and are kept as k / |k| (interval_attention
-  // has the rule). `type`: float32 or float64.
+  // has the rule). `type`: float32 or float64. `reach`: only the last so many
+  // positions will be asked for, and older ones make room; 0: all are kept.
   KeyValueCache(int64_t batch, int64_t heads, int64_t d_head, bool shared_qk,
-                at::ScalarType type);
+                at::ScalarType type, int64_t reach = 0);
 
   //   k, v    [batch, heads, length, d_head]
   //   counts  [batch]: how many of `length` a row has; the others are not read
@@ -26,6 +27,7 @@ class KeyValueCache {
   int64_t heads() const { return heads_; }
   int64_t d_head() const { return d_head_; }
   bool shared_qk() const { return shared_qk_; }
+  int64_t reach() const { return reach_; }
   at::ScalarType type() const { return type_; }
 
   // Positions of each row.
@@ -42,9 +44,10 @@ class KeyValueCache {
   int64_t d_head_;
   bool shared_qk_;
   at::ScalarType type_;
-  std::vector<int64_t> lengths_;                // [batch]
-  std::vector<std::vector<at::Tensor>> pages_;  // [batch], as many as needed
-  std::vector<std::vector<void*>> data_;        // [batch], where the pages are
+  int64_t reach_;
+  std::vector<int64_t> lengths_;                 // [batch]
+  std::vector<std::vector<at::Tensor>> blocks_;  // [batch], several pages each
+  std::vector<std::vector<void*>> pages_;        // [batch], one after the other
 };
 
 }  // namespace reformer

@@ -53,7 +53,7 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
     const auto result = interval_attention_forward(
         qk, {}, v, lsh_rounds(buckets, config, mask), mask);
     context->save_for_backward(
-        {qk, v, buckets, mask, result.output, result.lse});
+        {qk, v, buckets, mask, result.output, result.lse, result.softmax});
     context->saved_data["chunk_length"] = config.chunk_length;
     context->saved_data["n_buckets"] = config.n_buckets;
     context->saved_data["local_window"] = config.local_window;
@@ -79,7 +79,7 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
         std::tie(saved[0], saved[1], saved[2], saved[3]);
     const auto gradients = interval_attention_backward(
         qk, {}, v, lsh_rounds(buckets, config, mask), mask,
-        {saved[4], saved[5]}, d_outputs[0]);
+        {saved[4], saved[5], saved[6]}, d_outputs[0]);
     return {gradients.q, gradients.v, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };

@@ -61,7 +61,8 @@ TEST(Sampler, ProbabilitiesAreTheSoftmaxOfTheLogits) {
 }
 
 TEST(Sampler, TopPKeepsTheSmallestSetThatReachesIt) {
-  for (const double p : {0.01, 0.39, 0.41, 0.63, 0.65, 0.83, 0.85, 0.91, 0.99}) {
+  for (const double p :
+       {0.01, 0.39, 0.41, 0.63, 0.65, 0.83, 0.85, 0.91, 0.99}) {
     const auto all = candidates(kLogits, settings(1, 0, 1));
     const auto kept = candidates(kLogits, settings(1, 0, p));
     double mass = 0;
@@ -98,9 +99,9 @@ TEST(Sampler, TemperatureZeroIsGreedy) {
     config.seed = seed;
     EXPECT_EQ(drawn(config, 1), std::vector<int64_t>{1});
   }
-  EXPECT_EQ(symbols_of(candidates(std::vector<double>{1, 3, 3},
-                                  settings(0, 0, 1))),
-            std::vector<int64_t>{1});
+  EXPECT_EQ(
+      symbols_of(candidates(std::vector<double>{1, 3, 3}, settings(0, 0, 1))),
+      std::vector<int64_t>{1});
 }
 
 TEST(Sampler, TheSameSeedDrawsTheSameAndAnotherDoesNot) {

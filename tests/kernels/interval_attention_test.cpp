@@ -38,7 +38,7 @@ struct Problem {
   Sizes sizes;
   std::vector<T> q, k, v, d_output;
   std::vector<int32_t> order, place, interval;
-  std::vector<T> output, lse, d_q, d_k, d_v;
+  std::vector<T> output, lse, softmax, d_q, d_k, d_v;
 };
 
 // Any permutations, any intervals: short, long, empty.
@@ -87,6 +87,7 @@ void run(Problem<T>& p) {
   p.d_q = p.d_v = p.output;
   p.d_k = shared ? std::vector<T>{} : p.output;
   p.lse.assign(heads * length, T(9));
+  p.softmax.assign(heads * length * 2, T(9));
   const auto rows = [&, row = d_head, head = length * d_head](auto* data) {
     using Element = std::remove_pointer_t<decltype(data)>;
     return Rows<Element>{data, 0, head, row};
@@ -102,6 +103,7 @@ void run(Problem<T>& p) {
                          rounds * length * 2, rounds};
   args.forward.output = rows(p.output.data());
   args.forward.lse = p.lse.data();
+  args.forward.softmax = p.softmax.data();
   args.forward.batch = 1;
   args.forward.heads = heads;
   args.forward.length = length;

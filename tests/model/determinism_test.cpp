@@ -33,8 +33,8 @@ TEST(Seeds, AnotherGivesAnotherModel) {
   const LanguageModel model(config);
   config.train.seed += 1;
   const LanguageModel other(config);
-  EXPECT_FALSE(at::equal(model.parameters()[0].value,
-                         other.parameters()[0].value));
+  EXPECT_FALSE(
+      at::equal(model.parameters()[0].value, other.parameters()[0].value));
 }
 
 TEST(Seeds, AnotherStepDrawsOtherHashesAndDropout) {
@@ -53,17 +53,64 @@ TEST(Seeds, AnotherStepDrawsOtherHashesAndDropout) {
   EXPECT_FALSE(at::equal(logits, full.logits(symbols, pass)));
 }
 
-TEST(Seeds, LayersDrawTheirOwnHashesAndParameters) {
-  auto config = small_config_of("lsh");
-  LanguageModel model(config);
-  std::map<std::string, at::Tensor> by_name;
+using ByName = std::map<std::string, at::Tensor>;
+
+ByName values_of(const LanguageModel& model) {
+  ByName values;
   for (const auto& parameter : model.parameters()) {
-    by_name[parameter.name] = parameter.value;
+    values[parameter.name] = parameter.value.detach();
   }
-  EXPECT_FALSE(at::equal(by_name.at("blocks.0.attention.qk.weight"),
-                         by_name.at("blocks.1.attention.qk.weight")));
-  EXPECT_FALSE(at::equal(by_name.at("blocks.0.attention.qk.weight"),
-                         by_name.at("blocks.0.attention.v.weight")));
+  return values;
+}
+
+TEST(Seeds, EveryMatrixIsDrawnByItself) {
+  const auto values = values_of(LanguageModel(small_config_of("lsh")));
+  const auto qk = values.at("blocks.0.attention.qk.weight");
+  EXPECT_FALSE(at::equal(qk, values.at("blocks.1.attention.qk.weight")));
+  EXPECT_FALSE(at::equal(qk, values.at("blocks.0.attention.v.weight")));
+}
+
+// Two layers with the same parameters and the same input.
+TEST(Seeds, EveryLayerHashesByItself) {
+  LanguageModel model(small_config_of("lsh"));
+  const auto values = values_of(model);
+  values.at("blocks.1.attention.qk.weight")
+      .copy_(values.at("blocks.0.attention.qk.weight"));
+  const auto x = normal_numbers({1, 50, 24}, 1);
+  std::vector<at::Tensor> buckets(2);
+  for (int layer = 0; layer < 2; ++layer) {
+    model.stack().blocks()[layer].attention.forward(x, training_pass(),
+                                                    buckets[layer]);
+  }
+  EXPECT_FALSE(same_buckets({buckets[0]}, {buckets[1]}));
+}
+
+TEST(Seeds, EveryBranchOfEveryLayerDropsItsOwnElements) {
+  LanguageModel model(small_config_of("full"));
+  const auto x = normal_numbers({1, 50, 24}, 1);
+  std::vector<at::Tensor> dropped;
+  for (const auto& block : model.stack().blocks()) {
+    at::Tensor none;
+    const auto pass = training_pass();
+    dropped.push_back(block.attention.forward(x, pass, none).eq(0));
+    dropped.push_back(block.feed_forward.forward(x, pass, 0).eq(0));
+  }
+  for (size_t i = 0; i < dropped.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      EXPECT_FALSE(at::equal(dropped[i], dropped[j])) << i << " " << j;
+    }
+  }
+}
+
+TEST(Seeds, NothingIsDroppedInEvaluation) {
+  LanguageModel model(small_config_of("full"));
+  const auto x = normal_numbers({1, 50, 24}, 1);
+  for (const auto& block : model.stack().blocks()) {
+    at::Tensor none;
+    const auto pass = evaluation_pass();
+    EXPECT_TRUE(block.attention.forward(x, pass, none).all().item<bool>());
+    EXPECT_TRUE(block.feed_forward.forward(x, pass, 0).all().item<bool>());
+  }
 }
 
 TEST(Seeds, AParameterDoesNotDependOnWhichOthersThereAre) {
@@ -71,14 +118,10 @@ TEST(Seeds, AParameterDoesNotDependOnWhichOthersThereAre) {
   const LanguageModel small(config);
   config.model.layers += 3;
   config.model.positions = "sinusoid";
-  const LanguageModel large(config);
-  std::map<std::string, at::Tensor> by_name;
-  for (const auto& parameter : large.parameters()) {
-    by_name[parameter.name] = parameter.value;
-  }
+  const auto large = values_of(LanguageModel(config));
   for (const auto& parameter : small.parameters()) {
     if (parameter.name == "positions.weight") continue;
-    EXPECT_TRUE(at::equal(parameter.value, by_name.at(parameter.name)))
+    EXPECT_TRUE(at::equal(parameter.value, large.at(parameter.name)))
         << parameter.name;
   }
 }

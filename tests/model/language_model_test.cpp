@@ -38,9 +38,9 @@ TEST_P(Causality, ALaterSymbolNeverChangesAnEarlierPrediction) {
   shake(model, 0.05);
   const auto symbols = random_symbols(config, 1);
   const auto before = model.logits(symbols, evaluation_pass());
-  const auto after = model.logits(
-      with_change_at(symbols, kChanged, config.model.vocabulary),
-      evaluation_pass());
+  const auto after =
+      model.logits(with_change_at(symbols, kChanged, config.model.vocabulary),
+                   evaluation_pass());
   const int64_t later = config.train.length - kChanged - 1;
   EXPECT_LE(relative_error(after.narrow(1, 0, kChanged + 1),
                            before.narrow(1, 0, kChanged + 1)),
@@ -62,8 +62,7 @@ TEST(LanguageModel, PredictsEverySymbolExactlyOnce) {
   const auto config = small_config();
   const LanguageModel model(config, at::kDouble);
   const auto symbols = random_symbols(config, 1);
-  const auto sums =
-      model.evaluate(symbols, all_of(symbols), evaluation_pass());
+  const auto sums = model.evaluate(symbols, all_of(symbols), evaluation_pass());
   EXPECT_EQ(sums.count, symbols.numel());
   EXPECT_NEAR(sums.loss, losses_of(model, symbols).sum().item<double>(),
               1e-9 * sums.loss);

@@ -73,8 +73,8 @@ TEST(Positions, AxialJoinsTheRowsOfEachAxis) {
 
 TEST(Positions, APartEqualsThePartOfTheWhole) {
   for (const char* kind : {"learned", "axial", "sinusoid"}) {
-    EXPECT_TRUE(at::equal(encoded(kind, 13, 9),
-                          encoded(kind, 0, 60).narrow(0, 13, 9)))
+    EXPECT_TRUE(
+        at::equal(encoded(kind, 13, 9), encoded(kind, 0, 60).narrow(0, 13, 9)))
         << kind;
   }
 }

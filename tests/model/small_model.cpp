@@ -52,6 +52,21 @@ Config small_config_of(const std::string& attention) {
   return config;
 }
 
+Config medium_config() {
+  Config config = small_config_of("lsh");
+  config.model.layers = 2;
+  config.model.d_model = 64;
+  config.model.d_ff = 256;
+  config.model.d_head = 32;
+  config.model.feed_forward_chunk = 128;
+  config.model.loss_chunk = 128;
+  config.lsh.chunk_length = 32;
+  config.lsh.n_buckets = 0;
+  config.train.batch = 2;
+  config.train.length = 1024;
+  return config;
+}
+
 at::Tensor random_symbols(const Config& config, uint64_t seed) {
   auto symbols =
       at::empty({config.train.batch, config.train.length}, at::kLong);
@@ -126,8 +141,7 @@ double relative_error(const at::Tensor& a, const at::Tensor& b) {
 }
 
 void expect_same_step(const Step& step, const Step& reference, double most) {
-  EXPECT_NEAR(step.sums.loss, reference.sums.loss,
-              most * reference.sums.loss);
+  EXPECT_NEAR(step.sums.loss, reference.sums.loss, most * reference.sums.loss);
   EXPECT_EQ(step.sums.count, reference.sums.count);
   EXPECT_EQ(step.sums.correct, reference.sums.correct);
   ASSERT_EQ(step.gradients.size(), reference.gradients.size());

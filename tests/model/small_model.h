@@ -17,6 +17,9 @@ Config small_config();
 // One kind of attention in all layers of small_config.
 Config small_config_of(const std::string& attention);
 
+// Two layers of LSH, two sequences of 1024 positions, explicit chunks.
+Config medium_config();
+
 // [batch, length] int64 in [0, vocabulary), the same for the same seed.
 at::Tensor random_symbols(const Config& config, uint64_t seed);
 at::Tensor all_of(const at::Tensor& symbols);  // weights of true

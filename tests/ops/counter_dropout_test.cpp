@@ -78,8 +78,8 @@ TEST(CounterDropout, KeepsTheMeanOverAllAndInEveryColumn) {
 
 // Two masks that had nothing to do with each other agree on p^2 + (1 - p)^2.
 void expect_unrelated(const at::Tensor& a, const at::Tensor& b) {
-  const double agree = kProbability * kProbability +
-                       (1 - kProbability) * (1 - kProbability);
+  const double agree =
+      kProbability * kProbability + (1 - kProbability) * (1 - kProbability);
   EXPECT_NEAR(a.eq(0).eq(b.eq(0)).to(at::kDouble).mean().item<double>(), agree,
               4 * 0.5 / std::sqrt(double(a.numel())));
 }

@@ -182,5 +182,21 @@ TEST(LshBuckets, APrefixHashesAsTheWholeDoes) {
   }
 }
 
+TEST(LshBuckets, AVectorAloneHashesAsAmongOthers) {
+  const auto vectors = normal({2, 3, 500, 41}, 8);
+  const auto alone = vectors.transpose(1, 2).reshape({1000, 3, 1, 41});
+  for_each_instruction_set([&](const std::string& name) {
+    for (const int64_t n_buckets : {2, 6, 128, 144, 2048}) {
+      for (const auto type : {at::kFloat, at::kDouble}) {
+        const auto expected = hash(vectors.to(type), 2, n_buckets)
+                                  .permute({0, 3, 1, 2})
+                                  .reshape({1000, 3, 2, 1});
+        EXPECT_TRUE(hash(alone.to(type), 2, n_buckets).equal(expected))
+            << name << ", " << n_buckets << " buckets";
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace reformer

@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "reformer/train/checkpoint.h"
 #include "tests/train/checkpoint_support.h"
@@ -60,8 +62,11 @@ void save(const std::string& run, int64_t step) {
 }
 
 TEST(CheckpointKill, AtRandomMomentsTheFolderOpens) {
+  using Clock = std::chrono::steady_clock;
   const TemporaryFolder folder;
+  const auto start = Clock::now();
   save(folder.path(), 2);
+  const auto one_save = Clock::now() - start;
   int64_t step = 2;
   for (int kill = 0; kill < 20; ++kill) {
     const pid_t child = ::fork();
@@ -69,7 +74,7 @@ TEST(CheckpointKill, AtRandomMomentsTheFolderOpens) {
     if (child == 0) {
       for (int64_t next = step + 1;; ++next) save(folder.path(), next);
     }
-    ::usleep(kill * 7919 % 20'000);
+    std::this_thread::sleep_for(kill * one_save / 3);
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     ASSERT_TRUE(opens(folder.path(), step, step + 1'000'000))

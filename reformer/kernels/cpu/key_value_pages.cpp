@@ -41,16 +41,12 @@ void append_head(const AppendKeysArgs<T>& args, int64_t batch, int64_t head) {
 
 template <class T>
 void append(const AppendKeysArgs<T>& args) {
-  const auto append_task = [&](int64_t task) {
-    append_head(args, task / args.heads, task % args.heads);
-  };
-  const int64_t heads = args.batch * args.heads;
+  constexpr int64_t kWorthwhile = 1024;  // positions
   const int64_t most = *std::max_element(args.counts, args.counts + args.batch);
-  if (most > 1) {
-    parallel_tasks(heads, append_task);
-  } else {  // a token: less work than waking threads
-    for (int64_t task = 0; task < heads; ++task) append_task(task);
-  }
+  const int64_t heads = args.batch * args.heads;
+  parallel_tasks_if(heads * most >= kWorthwhile, heads, [&](int64_t task) {
+    append_head(args, task / args.heads, task % args.heads);
+  });
 }
 
 }  // namespace

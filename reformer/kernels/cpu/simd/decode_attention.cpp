@@ -152,7 +152,16 @@ class Query {
 
 template <class T>
 void decode_attention(const DecodeAttentionArgs<T>& args) {
-  parallel_tasks(args.batch * args.heads, [&](int64_t task) {
+  constexpr int64_t kWorthwhile = 1024;  // positions, of 512 bytes or so each
+  const int64_t heads = args.batch * args.heads;
+  int64_t attended = 0;
+  for (int64_t row = 0; row < args.batch; ++row) {
+    attended += args.heads * (args.ranges[row].end - args.ranges[row].begin);
+  }
+  for (int64_t i = 0; i < heads * args.n_lists; ++i) {
+    attended += args.lists[i].size;
+  }
+  parallel_tasks_if(attended >= kWorthwhile, heads, [&](int64_t task) {
     Query<T>(args, task / args.heads, task % args.heads).attend();
   });
 }

@@ -5,7 +5,7 @@
 // are gathered once into a ring that the march pushes forward; queries whose
 // intervals are longer than the ring stream their keys through it. Rounds run
 // one after the other: each continues the running softmax (maximum, sum,
-// weighted values) that the earlier ones left in `lse`, `sums` and `output`.
+// weighted values) that the earlier ones left in `softmax` and `output`.
 #include "reformer/kernels/interval_attention.h"
 
 #include "reformer/core/parallel.h"
@@ -79,7 +79,7 @@ struct QueryTile {
       : intervals(rounds), panel(kPanel * width), output(kPanel * width) {}
 
   TileIntervals<T> intervals;
-  Scratch<T> panel;   // [width, 16]: the queries, times log2(e)
+  Scratch<T> panel;   // [width, 16]: the queries
   Scratch<T> output;  // [16, width]: the weighted values
   alignas(64) T max[kPanel];
   alignas(64) T sum[kPanel];
@@ -89,13 +89,13 @@ struct QueryTile {
 template <class T>
 class Segment {
  public:
-  Segment(const IntervalAttentionArgs<T>& args, T* sums, int64_t batch,
-          int64_t head, int64_t round)
+  Segment(const IntervalAttentionArgs<T>& args, int64_t batch, int64_t head,
+          int64_t round)
       : head_(args, batch, head, round),
         output_(args.output.head(batch, head)),
         output_stride_(args.output.row_stride),
         lse_(args.lse + (batch * args.heads + head) * args.length),
-        sums_(sums + (batch * args.heads + head) * args.length),
+        softmax_(args.softmax + (batch * args.heads + head) * args.length * 2),
         ring_(head_.width, head_.rounds),
         scores_(ring_.rows * kPanel),
         tiles_{{head_.width, head_.rounds},
@@ -139,8 +139,8 @@ class Segment {
         tile.sum[lane] = 0;
         zero_row(head_.width, output);
       } else {
-        tile.max[lane] = lse_[i];
-        tile.sum[lane] = sums_[i];
+        tile.max[lane] = softmax_[2 * i];
+        tile.sum[lane] = softmax_[2 * i + 1];
         copy_row(output_ + i * output_stride_, head_.d, head_.width, output);
       }
     }
@@ -151,8 +151,7 @@ class Segment {
     if (head_.shared) {  // the same vectors are in the ring, as keys
       ring_.hold(head_, first_place, first_place + kPanel);
       const int64_t slot = first_place % ring_.rows;
-      scale_row(&ring_.keys[slot * head_.width], size, T(kLog2E),
-                tile.panel.data());
+      copy_row(&ring_.keys[slot * head_.width], size, size, tile.panel.data());
       return;
     }
     const T* rows[kPanel];
@@ -162,7 +161,6 @@ class Segment {
                        : kZeroRow<T>;
     }
     pack_panel(rows, head_.d, head_.width, tile.panel.data());
-    scale_row(tile.panel.data(), size, T(kLog2E), tile.panel.data());
   }
 
   // Two of the rows that the macro tile after this one will gather. A few at
@@ -176,10 +174,10 @@ class Segment {
       if (!head_.shared) prefetch_row(head_.q + i * head_.q_stride, head_.d);
       prefetch_row(output_ + i * output_stride_, head_.d);
       prefetch(head_.interval + i * head_.rounds * 2);
+      prefetch(softmax_ + 2 * i);
       prefetch(lse_ + i);
       if (head_.round == 0) continue;
       prefetch(head_.place + i * head_.rounds);
-      prefetch(sums_ + i);
     }
   }
 
@@ -228,12 +226,16 @@ class Segment {
       }
       // A query that has met nobody yet has maximum -inf: weigh against 0.
       const Vector<T> base = max == kMinusInfinity<T> ? Vector<T>{} : max;
-      const Vector<T> factor = exp2_of(old_max - base);
+      const Vector<T> factor = exp_of<T>(old_max - base);
       Vector<T> sum = load(tile.sum + at) * factor;
-      for (int64_t j = 0; j < n; ++j) {
-        const Vector<T> weight = exp2_of(load(scores + j * kPanel) - base);
-        sum += weight;
-        store(scores + j * kPanel, weight);
+      for (int64_t begin = 0; begin < n; begin += kRun) {
+        Vector<T> run = {};
+        for (int64_t j = begin; j < std::min(begin + kRun, n); ++j) {
+          const Vector<T> weight = exp_of<T>(load(scores + j * kPanel) - base);
+          run += weight;
+          store(scores + j * kPanel, weight);
+        }
+        sum += run;
       }
       store(tile.max + at, max);
       store(tile.sum + at, sum);
@@ -253,13 +255,12 @@ class Segment {
       if (i < 0) continue;
       const T* row = &tile.output[lane * head_.width];
       const T sum = tile.sum[lane];
-      if (!last) {
-        lse_[i] = tile.max[lane];
-        sums_[i] = sum;
-      } else if (sum != T(0)) {  // also when it is NaN
+      softmax_[2 * i] = tile.max[lane];
+      softmax_[2 * i + 1] = sum;
+      if (last && sum != T(0)) {  // also when it is NaN
         scale_row(row, head_.width, T(1) / sum, &tile.output[lane * head_.width]);
-        lse_[i] = T((tile.max[lane] + std::log2(sum)) * T(1 / kLog2E));
-      } else {
+        lse_[i] = tile.max[lane] + std::log(sum);
+      } else if (last) {
         lse_[i] = kMinusInfinity<T>;
         // Nobody to attend to but itself. Padded rows stay 0.
         if (!head_.is_padded(i)) row = head_.v + i * head_.v_stride;
@@ -271,8 +272,8 @@ class Segment {
   const HeadRound<T> head_;
   T* output_;
   int64_t output_stride_;
-  T* lse_;   // the running maximum, until the last round
-  T* sums_;  // the running sum; not used with a single round
+  T* lse_;      // of the last round only
+  T* softmax_;  // [length, 2]: the running maximum and sum
   int64_t next_row_ = 0;  // to prefetch
   int64_t next_rows_end_ = 0;
   KeyRing<T> ring_;
@@ -286,15 +287,13 @@ template <class T>
 void interval_attention(const IntervalAttentionArgs<T>& args) {
   const int64_t n_heads = args.batch * args.heads;
   const int64_t segments = (args.length + kSegmentRows - 1) / kSegmentRows;
-  Scratch<T> sums(args.rounds.rounds > 1 ? n_heads * args.length : 0);
   for_each_head_group(n_heads, segments, [&](int64_t first, int64_t heads) {
     for (int64_t round = 0; round < args.rounds.rounds; ++round) {
       parallel_tasks(heads * segments, [&](int64_t task) {
         const int64_t head = first + task / segments;
         const int64_t begin = task % segments * kSegmentRows;
         const int64_t end = std::min(begin + kSegmentRows, args.length);
-        Segment<T>(args, sums.data(), head / args.heads, head % args.heads,
-                   round)
+        Segment<T>(args, head / args.heads, head % args.heads, round)
             .run(begin, end);
       });
     }

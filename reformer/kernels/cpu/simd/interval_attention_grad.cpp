@@ -1,6 +1,6 @@
 // Interval attention, backward.
 //
-// With the merged o, z of the forward pass every pair's weight is
+// With the merged o and softmax of the forward pass every pair's weight is
 // p_ij = exp(s_ij - z_i), whatever round found it, so each round adds its own
 // pairs' share to the gradients and needs nothing from the others:
 //   dv_j += p_ij do_i,   ds_ij = p_ij (do_i . v_j - delta_i),
@@ -31,8 +31,8 @@ struct HeadGradients {
         d_q(args.d_q.head(batch, head)),
         d_k(args.d_k.data ? args.d_k.head(batch, head) : d_q),
         d_v(args.d_v.head(batch, head)),
-        lse(args.forward.lse +
-            (batch * args.forward.heads + head) * args.forward.length),
+        softmax(args.forward.softmax +
+                (batch * args.forward.heads + head) * args.forward.length * 2),
         d_output_stride(args.d_output.row_stride),
         d_q_stride(args.d_q.row_stride),
         d_k_stride(args.d_k.data ? args.d_k.row_stride : d_q_stride),
@@ -42,7 +42,7 @@ struct HeadGradients {
   T* d_q;
   T* d_k;
   T* d_v;
-  const T* lse;
+  const T* softmax;  // [length, 2]: maximum and sum; 0 for a lone token
   int64_t d_output_stride;
   int64_t d_q_stride;
   int64_t d_k_stride;
@@ -172,11 +172,12 @@ struct GradTile {
 
   TileIntervals<T> intervals;
   Scratch<T> queries;         // [16, width]
-  Scratch<T> query_panel;     // [width, 16], times log2(e)
+  Scratch<T> query_panel;     // [width, 16]
   Scratch<T> d_outputs;       // [16, width]
   Scratch<T> d_output_panel;  // [width, 16]
   Scratch<T> d_queries;       // [16, width]
-  alignas(64) T lse[kPanel];  // base 2
+  alignas(64) T max[kPanel];
+  alignas(64) T inverse_sum[kPanel];
   alignas(64) T delta[kPanel];
 };
 
@@ -242,7 +243,9 @@ class GradSegment {
     for (int lane = 0; lane < kPanel; ++lane) {
       const bool active = tile.intervals.active[lane];
       const int64_t i = active ? tile.intervals.position[lane] : 0;
-      tile.lse[lane] = active ? T(grads_.lse[i] * T(kLog2E)) : T(0);
+      const bool alone = !active || grads_.softmax[2 * i + 1] == T(0);
+      tile.max[lane] = alone ? T(0) : grads_.softmax[2 * i];
+      tile.inverse_sum[lane] = alone ? T(0) : 1 / grads_.softmax[2 * i + 1];
       tile.delta[lane] = active ? delta_[i] : T(0);
       T* d_output = &tile.d_outputs[lane * head_.width];
       copy_row(active ? grads_.d_output + i * grads_.d_output_stride
@@ -260,8 +263,7 @@ class GradSegment {
       ring_.hold(first_place, first_place + kPanel);
       const int64_t at = first_place % ring_.rows * head_.width;
       copy_row(&ring_.keys[at], size, size, tile.queries.data());
-      scale_row(&ring_.key_panels[at], size, T(kLog2E),
-                tile.query_panel.data());
+      copy_row(&ring_.key_panels[at], size, size, tile.query_panel.data());
       return;
     }
     const T* rows[kPanel];
@@ -274,8 +276,6 @@ class GradSegment {
       rows[lane] = query;
     }
     pack_panel(rows, head_.d, head_.width, tile.query_panel.data());
-    scale_row(tile.query_panel.data(), size, T(kLog2E),
-              tile.query_panel.data());
   }
 
   // Two of the rows that the macro tile after this one will gather. A few at
@@ -294,7 +294,7 @@ class GradSegment {
         prefetch_row(grads_.d_q + i * grads_.d_q_stride, head_.d);
       }
       prefetch(head_.interval + i * head_.rounds * 2);
-      prefetch(grads_.lse + i);
+      prefetch(grads_.softmax + 2 * i);
       prefetch(delta_ + i);
       if (head_.round > 0) prefetch(head_.place + i * head_.rounds);
     }
@@ -339,10 +339,8 @@ class GradSegment {
     const bool exclude_self = head_.shared && tile.intervals.holds_self;
     for (int v = 0; v < kPanelVectors<T>; ++v) {
       const int at = v * kLanes<T>;
-      // A query that met nobody has z = -inf and only masked scores, which
-      // must stay -inf: -inf + inf would be NaN.
-      const Vector<T> z = load(tile.lse + at);
-      const Vector<T> lse = z == kMinusInfinity<T> ? Vector<T>{} : z;
+      const Vector<T> max = load(tile.max + at);
+      const Vector<T> inverse_sum = load(tile.inverse_sum + at);
       const Vector<T> delta = load(tile.delta + at);
       for (int64_t j = 0; j < n; ++j) {
         T* weights = &weights_[j * kPanel + at];
@@ -352,7 +350,7 @@ class GradSegment {
             load(weights) * scale, tile.intervals, v, Index<T>(from + j),
             head_.round, &ring_.places[(slot + j) * head_.rounds],
             exclude_self);
-        const Vector<T> weight = exp2_of(score - lse);
+        const Vector<T> weight = exp_of<T>(score - max) * inverse_sum;
         const Vector<T> d_score = weight * (load(d_scores) - delta) * scale;
         store(weights, weight);
         // 0 * inf is NaN: a masked pair must not let a huge value through.
@@ -402,7 +400,7 @@ void begin_gradients(const IntervalAttentionGradArgs<T>& args, T* delta,
     if (args.d_k.data) {
       std::fill_n(grads.d_k + i * grads.d_k_stride, forward.d_head, T(0));
     }
-    const bool lone = grads.lse[i] == kMinusInfinity<T> && (!mask || mask[i]);
+    const bool lone = grads.softmax[2 * i + 1] == T(0) && (!mask || mask[i]);
     if (lone) {
       std::copy_n(d_output, forward.d_head, d_v);
     } else {

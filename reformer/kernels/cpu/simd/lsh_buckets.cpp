@@ -1,6 +1,7 @@
 // The hash of 16 vectors at a time: the product with the rotations is the same
 // small product as the attention's scores, with the columns as keys, so every
-// argmax is a vertical comparison of the 16 lanes.
+// argmax is a vertical comparison of the 16 lanes. A vector by itself, as
+// generating needs it, is hashed without packing anything, to the same bits.
 #include "reformer/kernels/lsh_buckets.h"
 
 #include "reformer/core/parallel.h"
@@ -96,10 +97,69 @@ void hash_rows(const LshBucketsArgs<T>& args, const T* vectors,
   }
 }
 
+// The same as argmax_of_signed, of one vector.
+template <class T>
+int64_t argmax_of_signed_row(const T* columns, int64_t half) {
+  int64_t at_max = 0;
+  int64_t at_min = 0;
+  for (int64_t j = 1; j < half; ++j) {
+    if (columns[j] > columns[at_max]) at_max = j;
+    if (columns[j] < columns[at_min]) at_min = j;
+  }
+  return columns[at_max] >= -columns[at_min] ? at_max : at_min + half;
+}
+
+// One vector in one round. Sums over its elements in runs, in the order of
+// score_keys, which makes them the same numbers. `rotated`: [2, columns].
+template <class T>
+uint16_t bucket_of_row(const LshBucketsArgs<T>& args, const T* vector,
+                       const float* rotations, T* rotated) {
+  T* run = rotated + args.columns;
+  const int64_t length = run_of(args.d_head);
+  for (int64_t begin = 0; begin < args.d_head; begin += length) {
+    std::fill_n(run, args.columns, T(0));
+    for (int64_t c = begin; c < std::min(begin + length, args.d_head); ++c) {
+      const T x = vector[c];
+      const float* row = rotations + c * args.columns;
+      for (int64_t j = 0; j < args.columns; ++j) run[j] += x * T(row[j]);
+    }
+    for (int64_t j = 0; j < args.columns; ++j) {
+      rotated[j] = begin == 0 ? run[j] : rotated[j] + run[j];
+    }
+  }
+  int64_t bucket = 0;
+  for (int64_t f = 0; f < args.n_factors; ++f) {
+    const int64_t half = args.factors[f] / 2;
+    bucket = bucket * args.factors[f] + argmax_of_signed_row(rotated, half);
+    rotated += half;
+  }
+  return static_cast<uint16_t>(bucket);
+}
+
+// One vector of every (batch, head).
+template <class T>
+void hash_single_rows(const LshBucketsArgs<T>& args) {
+  constexpr int64_t kWorthwhile = 64;  // vectors
+  const int64_t heads = args.batch * args.heads;
+  parallel_tasks_if(heads >= kWorthwhile, heads, [&](int64_t task) {
+    const int64_t head = task % args.heads;
+    const T* vector = args.vectors.head(task / args.heads, head);
+    Scratch<T> rotated(2 * args.columns);
+    for (int64_t round = 0; round < args.rounds; ++round) {
+      const float* rotations =
+          args.rotations +
+          (head * args.rounds + round) * args.d_head * args.columns;
+      args.buckets[task * args.rounds + round] =
+          bucket_of_row(args, vector, rotations, rotated.data());
+    }
+  });
+}
+
 }  // namespace
 
 template <class T>
 void lsh_buckets(const LshBucketsArgs<T>& args) {
+  if (args.length == 1) return hash_single_rows(args);
   const int64_t width = padded<T>(args.d_head);
   const int64_t panels = (args.columns + kPanel - 1) / kPanel;
   const int64_t rotation_size = args.rounds * panels * kPanel * width;

@@ -50,12 +50,22 @@ inline void pack_panel(const T* const (&rows)[kPanel], int64_t d, int64_t width,
   }
 }
 
+// Elements that are summed one after the other; the sums of such runs are then
+// added. Long runs would round several times worse than a library does.
+inline constexpr int64_t kRun = 64;
+
+// Of a product's d elements: up to 64 in one run, the cheapest, else shorter
+// ones, because errors grow with d.
+inline int64_t run_of(int64_t d) { return d <= kRun ? kRun : kRun / 2; }
+
 // scores[k][i] = sum_c keys[c][k] * queries[c][i] for Keys consecutive keys of
-// a panel and its 16 queries: Keys * kPanelVectors accumulators.
+// a panel and its 16 queries, over a run of elements: Keys * kPanelVectors
+// accumulators. Adds to what an earlier run left.
 template <class T, int Keys>
-inline void score_keys(const T* keys, const T* queries, int64_t d, T* scores) {
+inline void score_run(const T* keys, const T* queries, int64_t begin,
+                      int64_t end, T* scores) {
   Vector<T> sum[Keys][kPanelVectors<T>] = {};
-  for (int64_t c = 0; c < d; ++c) {
+  for (int64_t c = begin; c < end; ++c) {
     Vector<T> query[kPanelVectors<T>];
     for (int v = 0; v < kPanelVectors<T>; ++v) {
       query[v] = load(queries + c * kPanel + v * kLanes<T>);
@@ -67,8 +77,17 @@ inline void score_keys(const T* keys, const T* queries, int64_t d, T* scores) {
   }
   for (int k = 0; k < Keys; ++k) {
     for (int v = 0; v < kPanelVectors<T>; ++v) {
-      store(scores + k * kPanel + v * kLanes<T>, sum[k][v]);
+      T* out = scores + k * kPanel + v * kLanes<T>;
+      store(out, begin == 0 ? sum[k][v] : load(out) + sum[k][v]);
     }
+  }
+}
+
+template <class T, int Keys>
+inline void score_keys(const T* keys, const T* queries, int64_t d, T* scores) {
+  const int64_t run = run_of(d);
+  for (int64_t begin = 0; begin < d; begin += run) {
+    score_run<T, Keys>(keys, queries, begin, std::min(begin + run, d), scores);
   }
 }
 
@@ -111,16 +130,11 @@ inline void score_panels(const T* panels, int64_t width, const T* queries,
 }
 
 // c[m][:] += sum_k a[m * AStepM + k * AStepK] * b[k][:] for four rows m and
-// Vectors vectors of their columns.
+// Vectors vectors of their columns, over a run of k.
 template <class T, int Vectors, int AStepM, int AStepK>
 inline void accumulate_block(T* c, const T* a, const T* b, int64_t width,
                              int64_t depth) {
-  Vector<T> sum[4][Vectors];
-  for (int m = 0; m < 4; ++m) {
-    for (int v = 0; v < Vectors; ++v) {
-      sum[m][v] = load(c + m * width + v * kLanes<T>);
-    }
-  }
+  Vector<T> sum[4][Vectors] = {};
   for (int64_t k = 0; k < depth; ++k) {
     Vector<T> row[Vectors];
     for (int v = 0; v < Vectors; ++v) row[v] = load(b + k * width + v * kLanes<T>);
@@ -131,7 +145,8 @@ inline void accumulate_block(T* c, const T* a, const T* b, int64_t width,
   }
   for (int m = 0; m < 4; ++m) {
     for (int v = 0; v < Vectors; ++v) {
-      store(c + m * width + v * kLanes<T>, sum[m][v]);
+      T* out = c + m * width + v * kLanes<T>;
+      store(out, load(out) + sum[m][v]);
     }
   }
 }
@@ -144,8 +159,11 @@ inline void accumulate(T* c, const T* a, const T* b, int64_t width,
                        int64_t depth) {
   int64_t at = 0;
   const auto block = [&]<int Vectors>() {
-    accumulate_block<T, Vectors, AStepM, AStepK>(c + at, a, b + at, width,
-                                                 depth);
+    for (int64_t k = 0; k < depth; k += kRun) {
+      accumulate_block<T, Vectors, AStepM, AStepK>(
+          c + at, a + k * AStepK, b + k * width + at, width,
+          std::min(kRun, depth - k));
+    }
     at += Vectors * kLanes<T>;
   };
   while (width - at >= kMaxVectors * kLanes<T>) {

@@ -114,6 +114,16 @@ inline Vector<double> exp2_of(Vector<double> x) {
   return x;
 }
 
+inline constexpr double kLog2E = 1.4426950408889634;
+
+// e^x for x <= about 0. The change of base comes after whatever made x small:
+// multiplied into large scores before their maximum is subtracted, it would
+// cost digits.
+template <class T>
+inline Vector<T> exp_of(Vector<T> x) {
+  return exp2_of(x * T(kLog2E));
+}
+
 // Transposes kLanes vectors in place by log2(kLanes) perfect shuffles.
 template <class T>
 inline void transpose(Vector<T> (&rows)[kLanes<T>]) {

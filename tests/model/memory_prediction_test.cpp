@@ -1,0 +1,169 @@
+// The memory that is predicted before a run is what is measured in it.
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "reformer/core/parallel.h"
+#include "reformer/model/prediction.h"
+#include "reformer/ops/memory_meter.h"
+#include "reformer/train/optimizer.h"
+#include "tests/model/small_model.h"
+
+namespace reformer {
+namespace {
+
+struct Case {
+  std::string name;
+  Config config;
+};
+
+template <class Change>
+Case case_of(const std::string& name, const Change& change) {
+  Case made{name, medium_config()};
+  change(made.config);
+  return made;
+}
+
+std::vector<Case> cases() {
+  return {
+      case_of("lsh", [](Config&) {}),
+      case_of("local", [](Config& c) { c.model.attention = "local"; }),
+      case_of("full", [](Config& c) { c.model.attention = "full"; }),
+      case_of("full_shared_qk",
+              [](Config& c) { c.model.attention = "full_shared_qk"; }),
+      case_of("mixed", [](Config& c) { c.model.attention = "full,lsh"; }),
+      case_of("many_rounds",
+              [](Config& c) {
+                c.lsh.rounds = 16;
+                c.model.dropout = 0;
+              }),
+      case_of("many_bucket_ids",
+              [](Config& c) {
+                c.model.layers = 24;
+                c.model.d_model = 32;
+                c.model.d_ff = 32;
+                c.model.heads = 4;
+                c.model.d_head = 8;
+                c.lsh.rounds = 16;
+                c.train.batch = 1;
+              }),
+      case_of("deep", [](Config& c) { c.model.layers = 12; }),
+      case_of("narrow_heads", [](Config& c) { c.model.d_head = 8; }),
+      case_of("wide_heads", [](Config& c) { c.model.d_head = 64; }),
+      case_of("whole_feed_forward",
+              [](Config& c) {
+                c.model.d_ff = 1024;
+                c.model.feed_forward_chunk = 0;
+              }),
+      case_of("whole_feed_forward_relu",
+              [](Config& c) {
+                c.model.d_ff = 1024;
+                c.model.feed_forward_chunk = 0;
+                c.model.activation = "relu";
+              }),
+      case_of("whole_loss",
+              [](Config& c) {
+                c.model.vocabulary = 1000;
+                c.model.loss_chunk = 0;
+              }),
+      case_of("many_parameters",
+              [](Config& c) {
+                c.model.d_model = 512;
+                c.model.d_ff = 2048;
+                c.train.batch = 1;
+                c.train.length = 66;
+              }),
+      case_of("large_vocabulary",
+              [](Config& c) {
+                c.model.vocabulary = 20000;
+                c.train.batch = 1;
+                c.train.length = 256;
+                c.train.optimizer = "adafactor";
+              }),
+      case_of("accumulated", [](Config& c) { c.train.accumulate = 2; }),
+      case_of("stored", [](Config& c) { c.model.block = "stored"; }),
+      case_of("stored_deep_relu",
+              [](Config& c) {
+                c.model.block = "stored";
+                c.model.activation = "relu";
+                c.model.layers = 6;
+                c.train.length = 512;
+              }),
+      case_of("residual", [](Config& c) { c.model.block = "residual"; }),
+  };
+}
+
+class Prediction : public testing::TestWithParam<Case> {};
+
+INSTANTIATE_TEST_SUITE_P(Configs, Prediction, testing::ValuesIn(cases()),
+                         [](const auto& instance) {
+                           return instance.param.name;
+                         });
+
+// Tiles of the attentions are counted for each thread.
+class OneThread {
+ public:
+  OneThread() : before_(threads()) { use(1); }
+  ~OneThread() { use(before_); }
+
+ private:
+  static void use(int count) {
+    set_threads(count);
+    at::set_num_threads(count);
+  }
+  int before_;
+};
+
+// Of a step, with everything that a training run holds.
+int64_t measured_peak(const Config& config) {
+  const MemoryMeter meter;
+  const auto symbols = random_symbols(config, 1);
+  const auto weights = all_of(symbols);
+  LanguageModel model(config);
+  const auto optimizer = make_optimizer(config.train, model.parameters());
+  const auto step = [&] {
+    model.zero_gradients();
+    for (int64_t i = 0; i < config.train.accumulate; ++i) {
+      model.train(symbols, weights, training_pass(), 1e-3);
+    }
+    clip_gradients(model.parameters(), 1);
+    optimizer->step(model.parameters(), 1e-3);
+  };
+  step();
+  return meter.peak_bytes();
+}
+
+TEST_P(Prediction, OfMemoryIsWithin10PercentOfTheMeasured) {
+  const OneThread one_thread;
+  const auto predicted = predict_memory(GetParam().config);
+  const double total = double(predicted.peak.total());
+  const double measured = double(measured_peak(GetParam().config));
+  RecordProperty("measured_bytes", std::to_string(measured));
+  RecordProperty("predicted_bytes", std::to_string(total));
+  EXPECT_NEAR(total / measured, 1, 0.1) << predicted.peak.part;
+}
+
+TEST_P(Prediction, OfParametersIsExact) {
+  const LanguageModel model(GetParam().config);
+  const auto predicted = count_parameters(GetParam().config);
+  ParameterCounts counts;
+  for (const auto& parameter : model.parameters()) {
+    const auto has = [&](const char* part) {
+      return parameter.name.find(part) != std::string::npos;
+    };
+    int64_t& count = has("embedding.")      ? counts.embedding
+                     : has("positions.")    ? counts.positions
+                     : has(".attention.")   ? counts.attention
+                     : has("feed_forward.") ? counts.feed_forward
+                                            : counts.head;
+    count += parameter.value.numel();
+  }
+  EXPECT_EQ(counts.embedding, predicted.embedding);
+  EXPECT_EQ(counts.positions, predicted.positions);
+  EXPECT_EQ(counts.attention, predicted.attention);
+  EXPECT_EQ(counts.feed_forward, predicted.feed_forward);
+  EXPECT_EQ(counts.head, predicted.head);
+}
+
+}  // namespace
+}  // namespace reformer
