@@ -11,7 +11,7 @@ WERROR := $(if $(CI),ON,OFF)
 configure = @cmake -DREFORMER_WERROR=$(WERROR) >/dev/null --preset
 build = @cmake --build --parallel $(JOBS) --preset
 
-.PHONY: all test test-asan bench format clean help setup
+.PHONY: all demo test test-asan bench format clean help setup
 .DEFAULT_GOAL := all
 
 all: setup  ## build build/reformer and the library (this is plain `make`)
@@ -27,6 +27,10 @@ test-asan: setup  ## run the tests under address and undefined sanitizers
 	$(configure) asan
 	$(build) asan --target test_programs
 	@ctest --preset asan
+
+demo: all  ## train a small Reformer, evaluate it, draw its loss
+	@tools/setup gnuplot
+	@tools/demo.sh build
 
 bench: all  ## time attention against length; picture in build/bench
 	@tools/setup gnuplot

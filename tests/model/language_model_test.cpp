@@ -166,6 +166,17 @@ TEST(LanguageModel, ReportsOverflowWhereBucketsAreLongerThanWindows) {
             0);
 }
 
+TEST(LanguageModel, LearnsFromASingleSymbol) {
+  auto config = small_config();
+  LanguageModel model(config);
+  config.train.length = 1;
+  const auto step = step_of(model, random_symbols(config, 1));
+  EXPECT_EQ(step.sums.count, 2);
+  for (const auto& [name, gradient] : step.gradients) {
+    EXPECT_TRUE(gradient.isfinite().all().item<bool>()) << name;
+  }
+}
+
 TEST(LanguageModel, RejectsSymbolsThatAreNotRowsOfIntegers) {
   const LanguageModel model(small_config());
   const auto symbols = random_symbols(small_config(), 1);

@@ -1,9 +1,7 @@
 // The memory that is predicted before a run is what is measured in it.
 
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "reformer/core/parallel.h"
 #include "reformer/model/prediction.h"
 #include "reformer/ops/memory_meter.h"
 #include "reformer/train/optimizer.h"
@@ -99,20 +97,6 @@ INSTANTIATE_TEST_SUITE_P(Configs, Prediction, testing::ValuesIn(cases()),
                          [](const auto& instance) {
                            return instance.param.name;
                          });
-
-// Tiles of the attentions are counted for each thread.
-class OneThread {
- public:
-  OneThread() : before_(threads()) { use(1); }
-  ~OneThread() { use(before_); }
-
- private:
-  static void use(int count) {
-    set_threads(count);
-    at::set_num_threads(count);
-  }
-  int before_;
-};
 
 // Of a step, with everything that a training run holds.
 int64_t measured_peak(const Config& config) {

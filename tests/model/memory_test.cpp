@@ -39,6 +39,7 @@ int64_t working_bytes(LanguageModel& model, const at::Tensor& symbols) {
 }
 
 int64_t working_bytes(const Config& config) {
+  const OneThread one_thread;
   LanguageModel model(config);
   return working_bytes(model, random_symbols(config, 1));
 }

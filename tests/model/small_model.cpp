@@ -1,5 +1,6 @@
 #include "tests/model/small_model.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -10,6 +11,7 @@
 #include <cmath>
 #include <limits>
 
+#include "reformer/core/parallel.h"
 #include "reformer/core/philox.h"
 
 namespace reformer {
@@ -18,6 +20,11 @@ namespace {
 PhiloxCounter draw(uint64_t seed, int64_t i) {
   return philox({static_cast<uint32_t>(seed), 0x7e57},
                 {static_cast<uint32_t>(i), 0, 0, 0});
+}
+
+void use_threads(int count) {
+  set_threads(count);
+  at::set_num_threads(count);
 }
 
 }  // namespace
@@ -128,6 +135,9 @@ Step step_of(LanguageModel& model, const at::Tensor& symbols,
 Step step_of(LanguageModel& model, const at::Tensor& symbols) {
   return step_of(model, symbols, all_of(symbols));
 }
+
+OneThread::OneThread() : before_(threads()) { use_threads(1); }
+OneThread::~OneThread() { use_threads(before_); }
 
 double relative_error(const at::Tensor& a, const at::Tensor& b) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();

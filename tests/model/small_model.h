@@ -44,6 +44,16 @@ Step step_of(LanguageModel& model, const at::Tensor& symbols);
 Pass training_pass();
 Pass evaluation_pass();
 
+// One thread while it exists: attentions have working memory for each.
+class OneThread {
+ public:
+  OneThread();
+  ~OneThread();
+
+ private:
+  int before_;
+};
+
 // max |a - b| / max |b|, in float64; infinite for NaN or other sizes.
 double relative_error(const at::Tensor& a, const at::Tensor& b);
 

@@ -21,7 +21,7 @@ std::vector<Parameter> some_parameters(at::ScalarType type) {
        {Sizes{7}, Sizes{5, 3}, Sizes{2, 3, 5}, Sizes{1, 9}, Sizes{6, 1},
         Sizes{}, Sizes{70, 1000}, Sizes{70000}}) {
     const int64_t index = static_cast<int64_t>(parameters.size());
-    parameters.push_back({"p" + std::to_string(index),
+    parameters.push_back({std::string("p").append(std::to_string(index)),
                           numbers(sizes, index, type), at::Tensor()});
   }
   return parameters;

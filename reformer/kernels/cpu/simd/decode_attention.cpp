@@ -1,6 +1,6 @@
 // Attention of one new position, one (row, head) at a time: collects the
-// positions that it sees, then reads each key and value row once, from wherever
-// it lies, with the rows after it already on their way.
+// positions that it sees, has their rows fetched as soon as it knows of them,
+// and reads each key and value once, from wherever it lies.
 #include "reformer/kernels/decode_attention.h"
 
 #include <bit>
@@ -56,14 +56,14 @@ class Query {
         scores_(padded<T>(most_)) {}
 
   void attend() {
-    const int64_t n = collect();
-    if (n == 0) {
+    collect();
+    if (n_ == 0) {
       const T* own = pages_.value(head_, own_position_);
       return copy_row(own, args_.d_head, args_.d_head, output_);
     }
-    score(n);
-    const T sum = weigh(n);
-    add_values(n, T(1) / sum);
+    score();
+    const T sum = weigh();
+    add_values(T(1) / sum);
   }
 
  private:
@@ -73,59 +73,52 @@ class Query {
     return sum;
   }
 
-  int64_t collect() {
-    int64_t n = 0;
+  // A range lies in one piece: the processor itself fetches ahead there. What
+  // is scattered goes to the level-2 cache, in which a few hundred rows fit.
+  void collect() {
     for (int64_t p = range_.begin; p < range_.end; ++p) {
-      positions_[n++] = static_cast<int32_t>(p);
+      positions_[n_++] = static_cast<int32_t>(p);
     }
-    PositionSet seen(most_ - n);
+    PositionSet seen(most_ - n_);
     for (int64_t i = 0; i < args_.n_lists; ++i) {
       for (int64_t e = 0; e < lists_[i].size; ++e) {
         const int32_t p = lists_[i].data[e];
         const bool in_range = p >= range_.begin && p < range_.end;
-        if (!in_range && seen.insert(p)) positions_[n++] = p;
+        if (in_range || !seen.insert(p)) continue;
+        positions_[n_++] = p;
+        // The value lies behind the key.
+        prefetch_row(pages_.key(head_, p), 2 * pages_.width);
       }
     }
-    return n;
   }
 
-  // The values lie behind the keys, and come with them.
-  [[gnu::always_inline]] void prefetch_position(int64_t i, int64_t n) const {
-    if (i >= n) return;
-    prefetch_row(pages_.key(head_, positions_[i]), 2 * pages_.width);
-  }
-
-  // In base 2, as the exponentials are.
-  void score(int64_t n) {
-    constexpr int64_t kAhead = 8;
+  void score() {
     alignas(64) T query[256];
     copy_row(q_, args_.d_head, pages_.width, query);
-    scale_row(query, pages_.width, T(args_.scale * kLog2E), query);
-    for (int64_t i = 0; i < std::min(kAhead, n); ++i) prefetch_position(i, n);
-    for (int64_t i = 0; i < n; ++i) {
-      prefetch_position(i + kAhead, n);
+    scale_row(query, pages_.width, T(args_.scale), query);
+    for (int64_t i = 0; i < n_; ++i) {
       scores_[i] = dot(query, pages_.key(head_, positions_[i]), pages_.width);
     }
   }
 
   // Turns scores into weights, relative to the largest; returns their sum.
-  T weigh(int64_t n) {
-    const int64_t width = padded<T>(n);
-    std::fill(&scores_[n], &scores_[width], kMinusInfinity<T>);
-    const T max = *std::max_element(&scores_[0], &scores_[n]);
+  T weigh() {
+    const int64_t width = padded<T>(n_);
+    std::fill(&scores_[n_], &scores_[width], kMinusInfinity<T>);
+    const T max = *std::max_element(&scores_[0], &scores_[n_]);
     Vector<T> sums = {};
     for (int64_t i = 0; i < width; i += kLanes<T>) {
-      const Vector<T> weights = exp2_of(load(&scores_[i]) - max);
+      const Vector<T> weights = exp_of<T>(load(&scores_[i]) - max);
       sums += weights;
       store(&scores_[i], weights);
     }
     return sum_of<T>(sums);
   }
 
-  void add_values(int64_t n, T factor) {
+  void add_values(T factor) {
     alignas(64) T sums[256];
     zero_row(pages_.width, sums);
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = 0; i < n_; ++i) {
       const T* value = pages_.value(head_, positions_[i]);
       for (int64_t c = 0; c < pages_.width; c += kLanes<T>) {
         store(sums + c, load(sums + c) + load(value + c) * scores_[i]);
@@ -144,26 +137,34 @@ class Query {
   const T* q_;
   T* output_;
   const int64_t most_;  // positions, with repetitions
+  int64_t n_ = 0;       // positions
   Scratch<int32_t> positions_;
   Scratch<T> scores_;
 };
+
+template <class T>
+int64_t attended_positions(const DecodeAttentionArgs<T>& args) {
+  int64_t sum = 0;
+  for (int64_t row = 0; row < args.batch; ++row) {
+    sum += args.heads * (args.ranges[row].end - args.ranges[row].begin);
+  }
+  const int64_t lists = args.batch * args.heads * args.n_lists;
+  for (int64_t i = 0; i < lists; ++i) sum += args.lists[i].size;
+  return sum;
+}
 
 }  // namespace
 
 template <class T>
 void decode_attention(const DecodeAttentionArgs<T>& args) {
-  constexpr int64_t kWorthwhile = 1024;  // positions, of 512 bytes or so each
-  const int64_t heads = args.batch * args.heads;
-  int64_t attended = 0;
-  for (int64_t row = 0; row < args.batch; ++row) {
-    attended += args.heads * (args.ranges[row].end - args.ranges[row].begin);
-  }
-  for (int64_t i = 0; i < heads * args.n_lists; ++i) {
-    attended += args.lists[i].size;
-  }
-  parallel_tasks_if(attended >= kWorthwhile, heads, [&](int64_t task) {
-    Query<T>(args, task / args.heads, task % args.heads).attend();
-  });
+  // A few milliseconds of work. LSH attention of one text stays far below it,
+  // and had better not wait for another core.
+  constexpr int64_t kWorthwhile = 65536;
+  parallel_tasks_if(
+      attended_positions(args) >= kWorthwhile, args.batch * args.heads,
+      [&](int64_t task) {
+        Query<T>(args, task / args.heads, task % args.heads).attend();
+      });
 }
 
 template void decode_attention(const DecodeAttentionArgs<float>&);
