@@ -121,11 +121,11 @@ std::string line(std::string name, const std::string& value) {
 std::string describe_model(const Config& config) {
   const auto& model = config.model;
   const int64_t longest = longest_input(config);
-  return std::to_string(model.layers) + " " + model.block + " layers (" +
-         model.attention + "), d_model " + std::to_string(model.d_model) +
-         ", d_ff " + std::to_string(model.d_ff) + ", " +
-         std::to_string(model.heads) + " heads of " +
-         std::to_string(head_size(model)) + ", vocabulary " +
+  return std::to_string(model.layers) + " " + model.block +
+         (model.layers == 1 ? " layer (" : " layers (") + model.attention +
+         "), d_model " + std::to_string(model.d_model) + ", d_ff " +
+         std::to_string(model.d_ff) + ", " + std::to_string(model.heads) +
+         " heads of " + std::to_string(head_size(model)) + ", vocabulary " +
          std::to_string(model.vocabulary) + "\n" + model.positions +
          " positions, inputs of " +
          (longest == 0 ? "any length" : "up to " + grouped(longest)) +

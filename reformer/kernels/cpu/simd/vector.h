@@ -100,9 +100,9 @@ inline Vector<float> exp2_of(Vector<float> x) {
   p = p * f + 2.4022647e-01f;
   p = p * f + 6.9314721e-01f;
   p = p * f + 1.0f;
-  IndexVector<float> bits;
+  BitsVector<float> bits;  // unsigned: far below -126 this wraps around
   std::memcpy(&bits, &shifted, sizeof(bits));
-  bits = (bits - 0x4B400000 + 127) << 23;  // 0x4B400000: kRoundToInteger
+  bits = (bits - 0x4B400000u + 127u) << 23;  // 0x4B400000: kRoundToInteger
   Vector<float> scale;
   std::memcpy(&scale, &bits, sizeof(scale));
   return x < -126.0f ? Vector<float>{} : p * scale;
