@@ -104,6 +104,8 @@ int run_and_report(int argc, char** argv) {
 int main(int argc, char** argv) {
   // A closed pipe then is an error of the write, which ends the run in order.
   std::signal(SIGPIPE, SIG_IGN);
+  // So then is a file that outgrows the user's limit.
+  std::signal(SIGXFSZ, SIG_IGN);
   reformer::cli::use_huge_pages();
   return reformer::cli::run_and_report(argc, argv);
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 
+#include "cli/attention_picture.h"
 #include "cli/curves.h"
 #include "cli/gnuplot.h"
 #include "cli/output.h"
@@ -21,6 +22,8 @@ struct PlotOptions {
   std::vector<std::string> folders;
   std::string out;     // empty: plot.png in the first folder
   std::string metric;  // empty: both losses
+  bool attention = false;
+  AttentionPicture picture;
 };
 
 struct LoggedRun {
@@ -95,10 +98,13 @@ std::vector<Curve> curves_of(const std::vector<LoggedRun>& runs,
   return curves;
 }
 
-void plot(const PlotOptions& options) {
-  const std::string out =
-      options.out.empty() ? (fs::path(options.folders[0]) / "plot.png").string()
-                          : options.out;
+std::string picture_of(const PlotOptions& options, const char* name) {
+  if (!options.out.empty()) return options.out;
+  return (fs::path(options.folders[0]) / name).string();
+}
+
+void plot_losses(const PlotOptions& options) {
+  const std::string out = picture_of(options, "plot.png");
   const auto curves = curves_of(read_runs(options.folders), options.metric);
   const std::string what =
       options.metric.empty() ? "loss (nats a symbol)" : options.metric;
@@ -107,18 +113,48 @@ void plot(const PlotOptions& options) {
   print("picture is in " + out + "\n");
 }
 
+void plot_attention(const PlotOptions& options) {
+  require(options.folders.size() == 1,
+          "plot --attention takes one run, got ", options.folders.size());
+  const std::string out = picture_of(options, "attention.png");
+  draw_picture(attention_script(options.folders[0], options.picture), out,
+               {1500, 800});
+  print("picture is in " + out + "\n");
+}
+
+void plot(const PlotOptions& options) {
+  options.attention ? plot_attention(options) : plot_losses(options);
+}
+
+void add_attention_options(CLI::App& command, PlotOptions& options) {
+  command.add_flag("--attention", options.attention,
+                   "what an LSH layer attends to, instead of loss curves");
+  const auto number = [&](const char* name, int64_t& value, const char* help) {
+    command.add_option(name, value, help)
+        ->check(whole_number(1, kMaxLength))
+        ->take_last()
+        ->type_name("N")
+        ->capture_default_str();
+  };
+  number("--layer", options.picture.layer, "with --attention: which layer");
+  number("--head", options.picture.head, "with --attention: which head");
+  number("--round", options.picture.round,
+         "with --attention: which hash round to sort by");
+}
+
 }  // namespace
 
 void add_plot(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand(
-      "plot", "Draw the loss curves of one or several runs");
+      "plot", "Draw the loss curves of runs, or what a model attends to");
   const auto options = std::make_shared<PlotOptions>();
   command.add_option("DIR", options->folders, "folders of runs")
       ->required()
       ->type_name("...");
   command
       .add_option("--out", options->out,
-                  "the picture, .png or .svg [plot.png in the first DIR]")
+                  "the picture, .png or .svg [plot.png or attention.png in the "
+                  "first DIR]")
       ->take_last()
       ->type_name("FILE");
   command
@@ -127,6 +163,7 @@ void add_plot(CLI::App& app, Action& action) {
                   "validation/loss]")
       ->take_last()
       ->type_name("NAME");
+  add_attention_options(command, *options);
   command.callback([options, &action] { action = [=] { plot(*options); }; });
 }
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +38,8 @@ std::string duration(double seconds) {
   return text;
 }
 
-// The run as a person sees it: progress on stderr, evaluations on stdout.
+// The run as a person sees it: progress on stderr, evaluations on stdout. A run
+// goes on when its reader has gone.
 class Screen : public TrainObserver {
  public:
   explicit Screen(const Task& task) : task_(task) {}
@@ -57,41 +58,55 @@ class Screen : public TrainObserver {
 
   void evaluated(const Evaluation& e) override {
     char text[160];
-    std::snprintf(text, sizeof(text),
-                  "step %lld: validation %s %.4f, accuracy %.2f%%%s\n",
-                  static_cast<long long>(e.step), task_.metric_name().c_str(),
-                  e.metric, e.accuracy * 100, e.best ? ", the best so far" : "");
-    report_.text(text);
+    std::snprintf(
+        text, sizeof(text), "step %lld: validation %s %.4f, accuracy %.2f%%%s\n",
+        static_cast<long long>(e.step), task_.metric_name().c_str(), e.metric,
+        e.accuracy * 100, e.best ? ", the best so far" : "");
+    say(text);
   }
 
   void warned(const std::string& sentence) override {
     report_.progress("note: " + sentence);
   }
 
-  void say(const std::string& text) { report_.text(text); }
+  void say(const std::string& text) {
+    if (closed_) return;
+    try {
+      report_.text(text);
+    } catch (const OutputClosed&) {
+      closed_ = true;
+    }
+  }
 
  private:
   const Task& task_;
   Report report_{/*json=*/false};
+  bool closed_ = false;
 };
 
-// A resumed run is the one in its folder: its own config, and no other.
-Config resolved_config(const TrainOptions& options) {
-  if (!options.resume) {
-    Config config = options.config.load();
-    if (!options.data.empty()) config.task.data = options.data;
-    check(config);
-    return config;
+// So that --resume finds it from any folder.
+void make_absolute(std::string& file) {
+  if (!file.empty() && file != "-") {
+    file = std::filesystem::absolute(file).lexically_normal().string();
   }
+}
+
+// A resumed run is the one in its folder: its own config, and no other.
+Config run_config(const TrainOptions& options) {
+  if (!options.resume) return options.config.load();
   require(options.config.name.empty() && options.config.assignments.empty(),
           "--resume goes on with the config in ", options.out,
           ": give no CONFIG and no --set with it");
-  const auto checkpoint = load_latest_checkpoint(options.out);
-  require(checkpoint.has_value(), "--resume: ", options.out,
-          " holds no checkpoint; start a run with reformer train CONFIG --out ",
-          options.out);
-  Config config = checkpoint->config;
+  return load_run_config(options.out);
+}
+
+Config resolved_config(const TrainOptions& options) {
+  Config config = run_config(options);
   if (!options.data.empty()) config.task.data = options.data;
+  make_absolute(config.task.data);
+  make_absolute(config.task.validation);
+  make_absolute(config.task.test);
+  check(config);
   return config;
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # demo.sh BUILD: trains a small Reformer on the paper's duplication task
 # (repeat a sequence of symbols), evaluates it with more and fewer hash rounds
-# than it was trained with, and draws how the loss fell.
+# than it was trained with, and draws how the loss fell and what
+# the model attends to.
 set -euo pipefail
 build=${1:?usage: demo.sh BUILD}
 run=$build/demo/duplication
@@ -16,6 +17,7 @@ echo "demo: accuracy by hash rounds at evaluation (trained with 4)"
 echo
 if command -v gnuplot >/dev/null; then
   "$build/reformer" plot "$run" --out "$build/demo/loss.png"
+  "$build/reformer" plot "$run" --attention --out "$build/demo/attention.png"
 fi
 cat <<EOF
 

@@ -16,6 +16,12 @@ struct LossSums {
   int64_t count = 0;
   int64_t correct = 0;  // the most probable symbol is the right one
 
+  LossSums& operator+=(const LossSums& more) {
+    loss += more.loss;
+    count += more.count;
+    correct += more.correct;
+    return *this;
+  }
   double mean_loss() const { return count == 0 ? 0 : loss / double(count); }
   double accuracy() const {
     return count == 0 ? 0 : double(correct) / double(count);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "reformer/core/config_json.h"
 #include "reformer/core/errors.h"
 #include "reformer/train/atomic_file.h"
 #include "reformer/train/checkpoint_folder.h"
@@ -20,6 +21,7 @@ constexpr char kModel[] = "model.safetensors";
 constexpr char kOptimizer[] = "optimizer.safetensors";
 constexpr char kState[] = "state.json";
 constexpr char kBest[] = "best";
+constexpr char kConfig[] = "config.json";
 
 template <class Function>
 auto with_errors(Function function) {
@@ -221,15 +223,29 @@ Checkpoint load_best_checkpoint(const std::string& directory) {
   });
 }
 
-void create_run_directory(const std::string& directory) {
+void create_run_directory(const std::string& directory, const Config& config) {
   with_errors([&] {
     const fs::path run(directory);
     fs::create_directories(run);
     const bool holds_run =
-        fs::exists(run / "config.json") || !checkpoints_in(run).empty();
-    require(!holds_run, directory, ": already holds a run");
-    require(fs::is_empty(run), directory, ": exists and is not empty");
+        fs::exists(run / kConfig) || !checkpoints_in(run).empty();
+    require(!holds_run, directory,
+            ": already holds a run; go on with it (--resume) or choose another "
+            "folder");
+    remove_leftovers(run);
+    require(fs::is_empty(run), directory,
+            ": exists and is not empty; choose another folder");
+    write_file_atomically(run / kConfig, config_to_json(config) + "\n");
   });
+}
+
+Config load_run_config(const std::string& directory) {
+  if (auto checkpoint = load_latest_checkpoint(directory)) {
+    return checkpoint->config;
+  }
+  const fs::path file = fs::path(directory) / kConfig;
+  require(fs::exists(file), directory, ": holds no run");
+  return config_from_json(read_text(file), file.string());
 }
 
 }  // namespace reformer

@@ -55,8 +55,12 @@ std::optional<Checkpoint> load_latest_checkpoint(const std::string& directory);
 // none. DIR may also be a checkpoint itself: RUN/step-00001000, RUN/best.
 Checkpoint load_best_checkpoint(const std::string& directory);
 
-// Makes the run's folder; throws Error when it already holds a run or anything
-// else.
-void create_run_directory(const std::string& directory);
+// Makes the run's folder, with its config.json; throws Error when it already
+// holds a run or anything else.
+void create_run_directory(const std::string& directory, const Config& config);
+
+// The config of the run in DIR: its newest checkpoint's, or before the first
+// one config.json's. Throws Error where DIR holds no run.
+Config load_run_config(const std::string& directory);
 
 }  // namespace reformer

@@ -10,8 +10,8 @@
 #include "reformer/core/instruction_set.h"
 #include "reformer/core/parallel.h"
 #include "reformer/train/checkpoint.h"
+#include "reformer/train/learner.h"
 #include "reformer/train/metrics.h"
-#include "reformer/train/optimizer.h"
 
 namespace reformer {
 namespace {
@@ -27,10 +27,6 @@ int64_t peak_memory_bytes() {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
-int64_t count_of(const at::Tensor& weights) {
-  return weights.sum().item<int64_t>();
-}
-
 class Run {
  public:
   Run(const Config& config, const Task& task, const std::string& directory,
@@ -39,13 +35,12 @@ class Run {
         task_(task),
         directory_(directory),
         observer_(observer),
-        model_(config),
-        optimizer_(make_optimizer(config.train, model_.parameters())) {}
+        learner_(config) {}
 
   // Where the folder's newest checkpoint left off.
   void restore(const Checkpoint& checkpoint) {
-    load_parameters(model_, checkpoint.parameters);
-    optimizer_->load_state(checkpoint.optimizer);
+    load_parameters(learner_.model(), checkpoint.parameters);
+    learner_.optimizer().load_state(checkpoint.optimizer);
     step_ = saved_step_ = checkpoint.step;
     batches_ = checkpoint.data_position;
     best_loss_ = checkpoint.best_loss;
@@ -85,47 +80,27 @@ class Run {
   }
   bool due(int64_t every) const { return every > 0 && step_ % every == 0; }
 
-  Pass training_pass() const {
-    return {static_cast<uint64_t>(config_.train.seed),
-            static_cast<uint64_t>(step_) + 1, /*training=*/true, 0};
-  }
-
-  // Step t draws hashes and dropout from t = 1, 2, ...; 0 is evaluation's.
   void take_step() {
-    model_.zero_gradients();
-    LossSums sums;
+    std::vector<Batch> batches;
     for (int64_t i = 0; i < config_.train.accumulate; ++i) {
-      const Batch batch = task_.training_batch(batches_++);
-      const double scale =
-          1.0 / double(std::max<int64_t>(1, count_of(batch.weights)) *
-                       config_.train.accumulate);
-      const auto part =
-          model_.train(batch.symbols, batch.weights, training_pass(), scale);
-      sums.loss += part.loss;
-      sums.count += part.count;
-      sums.correct += part.correct;
-      window_tokens_ += batch.symbols.numel();
+      batches.push_back(task_.training_batch(batches_++));
     }
-    require_finite(sums.mean_loss());
-    gradient_norm_ = clip_gradients(model_.parameters(), config_.train.clip);
-    require_finite(gradient_norm_);
+    const auto gradients = learner_.gradients(batches, step_ + 1);
+    require(gradients.finite(), "train: the loss is not finite at step ",
+            step_ + 1, "; ", what_is_saved(),
+            "; try a smaller train.learning_rate, a longer train.warmup or a "
+            "train.clip of 1");
+    gradient_norm_ = gradients.norm;
     ++step_;
-    learning_rate_ = learning_rate_at(config_.train, step_);
-    optimizer_->step(model_.parameters(), learning_rate_);
-    window_.loss += sums.loss;
-    window_.count += sums.count;
-    window_.correct += sums.correct;
+    learning_rate_ = learner_.apply(step_);
+    window_ += gradients.sums;
+    window_tokens_ += gradients.tokens;
   }
 
-  void require_finite(double number) const {
-    require(std::isfinite(number), "train: the loss is not finite at step ",
-            step_ + 1, "; ",
-            saved_step_ > 0
-                ? "the checkpoint of step " + std::to_string(saved_step_) +
-                      " in " + directory_ + " is the last good one; "
-                : std::string("nothing was saved yet; "),
-            "try a smaller train.learning_rate, a longer train.warmup or a "
-            "train.clip of 1");
+  std::string what_is_saved() const {
+    if (saved_step_ == 0) return "nothing was saved yet";
+    return "the checkpoint of step " + std::to_string(saved_step_) + " in " +
+           directory_ + " is the last good one";
   }
 
   void report() {
@@ -157,7 +132,8 @@ class Run {
   // Of one sequence: a sample, at the price of a fraction of a step.
   double overflow() const {
     const Batch batch = task_.training_batch(batches_ - 1);
-    return model_.overflow(batch.symbols.narrow(0, 0, 1), training_pass());
+    return learner_.model().overflow(batch.symbols.narrow(0, 0, 1),
+                                     learner_.pass(step_));
   }
 
   double seconds_left() const {
@@ -169,7 +145,7 @@ class Run {
 
   void evaluate_now() {
     const double began = now();
-    evaluation_ = reformer::evaluate(model_, task_, Split::kValidation,
+    evaluation_ = reformer::evaluate(learner_.model(), task_, Split::kValidation,
                                      config_.train.evaluate_batches, 0);
     evaluation_.step = step_;
     evaluation_.best = !has_best_ || evaluation_.loss < best_loss_;
@@ -199,11 +175,11 @@ class Run {
     checkpoint.seconds = seconds();
     checkpoint.threads = threads();
     checkpoint.instruction_set = name_of(instruction_set());
-    for (const auto& parameter : model_.parameters()) {
+    for (const auto& parameter : learner_.model().parameters()) {
       checkpoint.parameters.push_back(
           {parameter.name, parameter.value.detach()});
     }
-    checkpoint.optimizer = optimizer_->state();
+    checkpoint.optimizer = learner_.optimizer().state();
     save_checkpoint(directory_, checkpoint, best);
     saved_step_ = step_;
     observer_.saved(step_);
@@ -224,8 +200,7 @@ class Run {
   const Task& task_;
   const std::string directory_;
   TrainObserver& observer_;
-  LanguageModel model_;
-  std::unique_ptr<Optimizer> optimizer_;
+  Learner learner_;
   std::unique_ptr<MetricsWriter> metrics_;
 
   int64_t step_ = 0;        // done
@@ -274,9 +249,7 @@ Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
   for (int64_t i = 0; i < used; ++i) {
     const Batch batch = task.evaluation_batch(split, i);
     const auto part = model.evaluate(batch.symbols, batch.weights, pass);
-    sums.loss += part.loss;
-    sums.count += part.count;
-    sums.correct += part.correct;
+    sums += part;
   }
   Evaluation evaluation;
   evaluation.loss = sums.mean_loss();
@@ -289,8 +262,11 @@ TrainResult train(const Config& config, const Task& task,
                   const std::string& directory, bool resume,
                   const std::atomic<bool>& stop, TrainObserver& observer) {
   std::optional<Checkpoint> checkpoint;
-  if (resume) checkpoint = load_latest_checkpoint(directory);
-  if (!checkpoint && !resume) create_run_directory(directory);
+  if (resume) {
+    checkpoint = load_latest_checkpoint(directory);
+  } else {
+    create_run_directory(directory, config);
+  }
   Run run(config, task, directory, observer);
   if (checkpoint) run.restore(*checkpoint);
   return run.run(stop);

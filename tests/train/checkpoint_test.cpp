@@ -382,7 +382,7 @@ TEST_F(CheckpointTest, APlaceWithoutPermissionIsNamed) {
   if (root && ::seteuid(65534) != 0) GTEST_SKIP() << "root writes anywhere";
   const auto saving = error_of([&] { save(1); });
   const auto creating =
-      error_of([&] { create_run_directory(folder_ / "inner"); });
+      error_of([&] { create_run_directory(folder_ / "inner", {}); });
   if (root) {
     ASSERT_EQ(::seteuid(0), 0);
   }
@@ -400,28 +400,44 @@ TEST_F(CheckpointTest, AMissingRunIsNotMade) {
 // --- A new run
 // ----------------------------------------------------------------
 
-TEST_F(CheckpointTest, ANewRunGetsItsFolder) {
-  create_run_directory(folder_ / "a/b/c");
-  EXPECT_TRUE(fs::is_directory(folder_ / "a/b/c"));
-  create_run_directory(folder_ / "a/b/c");  // still empty
+TEST_F(CheckpointTest, ANewRunGetsItsFolderAndConfig) {
+  const std::string run = folder_ / "a/b/c";
+  fs::create_directories(run);  // an empty one will do, and so will
+  put_bytes(run + "/.tmp-config.json-1", "{");  // what a kill left behind
+  Config config;
+  config.train.steps = 77;
+  create_run_directory(run, config);
+  EXPECT_EQ(load_run_config(run).train.steps, 77);
+  EXPECT_FALSE(fs::exists(run + "/.tmp-config.json-1"));
 }
 
 TEST_F(CheckpointTest, ANewRunDoesNotTouchAnOldOne) {
-  const std::string message = run_ + ": already holds a run";
+  const std::string message = run_ + ": already holds a run; ";
   save(1);
-  EXPECT_EQ(error_of([&] { create_run_directory(run_); }), message);
+  EXPECT_TRUE(error_of([&] { create_run_directory(run_, {}); })
+                  .starts_with(message));
   fs::remove_all(first_);
   put_bytes(folder_ / "config.json", "{}");
-  EXPECT_EQ(error_of([&] { create_run_directory(run_); }), message);
+  EXPECT_TRUE(error_of([&] { create_run_directory(run_, {}); })
+                  .starts_with(message));
 }
 
 TEST_F(CheckpointTest, ANewRunWantsAFolderOfItsOwn) {
   put_bytes(folder_ / "thesis.tex", "...");
-  EXPECT_EQ(error_of([&] { create_run_directory(run_); }),
-            run_ + ": exists and is not empty");
+  EXPECT_TRUE(error_of([&] { create_run_directory(run_, {}); })
+                  .starts_with(run_ + ": exists and is not empty"));
   const std::string file = folder_ / "thesis.tex";
-  EXPECT_TRUE(
-      error_of([&] { create_run_directory(file); }).starts_with(file + ": "));
+  EXPECT_TRUE(error_of([&] { create_run_directory(file, {}); })
+                  .starts_with(file + ": "));
+}
+
+TEST_F(CheckpointTest, TheConfigOfARunIsItsNewestCheckpoints) {
+  EXPECT_EQ(error_of([&] { load_run_config(run_); }), run_ + ": holds no run");
+  put_bytes(folder_ / "config.json", R"({"train": {"steps": 5}})");
+  EXPECT_EQ(load_run_config(run_).train.steps, 5);
+  save(1);
+  EXPECT_EQ(load_run_config(run_).train.steps,
+            load_latest_checkpoint(run_)->config.train.steps);
 }
 
 }  // namespace

@@ -1,0 +1,280 @@
+"""train_test.py PROGRAM: runs of `reformer train` as a user meets them: the
+same bytes twice, stopped, killed, resumed, and mistakes."""
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = None  # set below
+STEPS = 300
+TINY = ["--threads", "1"] + [word for setting in (
+    f"train.steps={STEPS}", "train.batch=2", "train.length=32",
+    "train.log_every=1", "train.checkpoint_every=40", "train.evaluate_every=90",
+    "train.warmup=5", "model.layers=2", "model.d_model=16", "model.d_ff=16",
+    "model.heads=2", "model.d_head=8", "model.dropout=0.1",
+    "lsh.chunk_length=8", "lsh.n_buckets=4") for word in ("--set", setting)]
+BENCH_KEYS = ("bench device dtype layers length batch rounds step_s "
+              "tokens_per_s peak_bytes").split()
+
+
+def reformer(*arguments, **settings):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True,
+                          text=True, timeout=300, **settings)
+
+
+def train(out, *arguments, config="duplication", **settings):
+    return reformer("train", config, "--out", out, *TINY, *arguments,
+                    **settings)
+
+
+def resume(out):
+    return reformer("train", "--resume", "--out", out, "--threads", 1)
+
+
+class RunsTest(unittest.TestCase):
+    """Every test compares with one run that nobody disturbed."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.whole = pathlib.Path(cls.folder.name) / "whole"
+        run = train(cls.whole)
+        assert run.returncode == 0, run.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def out(self):
+        return pathlib.Path(self.folder.name) / self.id().split(".")[-1]
+
+    def files(self, run):
+        last = run / f"step-{STEPS:08}"
+        return [(last / name).read_bytes()
+                for name in ("model.safetensors", "optimizer.safetensors")]
+
+    def losses(self, run):
+        lines = map(json.loads, (run / "metrics.jsonl").read_text().split("\n")
+                    [:-1])
+        return [(line["step"], line["train/loss"]) for line in lines
+                if "train/loss" in line]
+
+    def assert_same_as_whole(self, run):
+        self.assertEqual(self.files(run), self.files(self.whole))
+        self.assertEqual(self.losses(run), self.losses(self.whole))
+
+    def started(self, step):
+        """A new run that has done `step` steps."""
+        process = subprocess.Popen(
+            [PROGRAM, "train", "duplication", "--out", str(self.out()), *TINY],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for line in process.stderr:
+            if line.startswith(f"step {step}/"):
+                break
+        return process
+
+    def test_training_twice_gives_the_same_bytes(self):
+        self.assertEqual(train(self.out()).returncode, 0)
+        self.assert_same_as_whole(self.out())
+
+    def test_another_seed_gives_others(self):
+        self.assertEqual(train(self.out(), "--set", "train.seed=1").returncode,
+                         0)
+        self.assertNotEqual(self.files(self.out()), self.files(self.whole))
+
+    def test_a_stopped_run_saves_and_goes_on_bit_for_bit(self):
+        process = self.started(step=5)
+        for sent in signal.SIGINT, signal.SIGTERM:
+            process.send_signal(sent)
+            said, _ = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0)
+            self.assertRegex(said, r"stopped after step \d+ and saved")
+            process = subprocess.Popen(
+                [PROGRAM, "train", "--resume", "--out", str(self.out()),
+                 "--threads", "1"], stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True)
+            process.stderr.readline()
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        self.assert_same_as_whole(self.out())
+
+    def test_a_killed_run_goes_on_bit_for_bit(self):
+        for step in 1, 60:  # before the first checkpoint, and after one
+            with self.subTest(step=step):
+                process = self.started(step)
+                process.kill()
+                process.communicate()
+                self.assertEqual(resume(self.out()).returncode, 0)
+                self.assert_same_as_whole(self.out())
+                subprocess.run(["rm", "-r", self.out()], check=True)
+
+    def test_other_threads_are_a_warning(self):
+        process = self.started(step=50)
+        process.kill()
+        process.communicate()
+        run = reformer("train", "--resume", "--out", self.out(), "--threads", 2)
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("not bit for bit", run.stderr)
+
+    def test_a_run_goes_on_when_nobody_reads_it(self):
+        with subprocess.Popen(
+                [PROGRAM, "train", "duplication", "--out", str(self.out()),
+                 *TINY], stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL) as run:
+            run.stdout.close()
+            self.assertEqual(run.wait(), 0)
+        self.assert_same_as_whole(self.out())
+
+    def test_the_folder_tells_what_was_run(self):
+        config = json.loads((self.whole / "config.json").read_text())
+        self.assertEqual(config["train"]["steps"], STEPS)
+        self.assertEqual(config["model"]["d_model"], 16)
+        self.assertTrue(list(self.whole.glob("events.out.tfevents.*")))
+
+    def test_evaluates_with_other_rounds(self):
+        run = reformer("eval", self.whole, "--rounds", "1,2", "--json",
+                       "--threads", 1)
+        rows = [json.loads(line) for line in run.stdout.splitlines()]
+        self.assertEqual([row["rounds"] for row in rows], [1, 2])
+        self.assertNotEqual(rows[0]["loss"], rows[1]["loss"])
+
+
+class MistakesTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        self.out = self.root / "run"
+        self.text = self.root / "text"
+        self.text.write_bytes(bytes(range(256)) * 8)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def assert_refused(self, run, *words):
+        self.assertIn(run.returncode, (1, 2), run.stderr)
+        last = run.stderr.splitlines()[-1]
+        self.assertTrue(last.startswith("reformer: "), run.stderr)
+        for word in words:
+            self.assertIn(word, last)
+
+    def assert_refused_before_any_work(self, run, *words):
+        self.assert_refused(run, *words)
+        self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
+        self.assertFalse(self.out.exists())
+
+    def test_settings(self):
+        for setting, *words in (
+                ("train.stpes=3", "train.stpes", "train.steps"),
+                ("train.steps=many", "train.steps", "many"),
+                ("train.steps=-1", "train.steps", "-1"),
+                ("model.dropout=1.5", "model.dropout"),
+                ("model.heads=3,4", "model.heads"),
+                ("model.attention=lhs", "model.attention", "lhs"),
+                ("lsh.n_buckets=7", "lsh.n_buckets", "7"),
+                ("train.optimizer=sgd", "train.optimizer", "sgd")):
+            with self.subTest(setting=setting):
+                self.assert_refused_before_any_work(
+                    train(self.out, "--set", setting), *words)
+
+    def test_configs(self):
+        self.assert_refused_before_any_work(
+            train(self.out, config="duplicatoin"), "duplicatoin")
+        broken = self.root / "broken.json"
+        broken.write_text('{"train": {"steps": 3')
+        self.assert_refused_before_any_work(
+            train(self.out, config=broken), "broken.json")
+
+    def test_data(self):
+        empty = self.root / "empty"
+        empty.touch()
+        short = self.root / "short"
+        short.write_text("abc")
+        for data, *words in ((self.root / "missing", "missing"),
+                             (empty, "empty"), (short, "short"),
+                             (self.root, str(self.root))):
+            with self.subTest(data=data):
+                self.assert_refused_before_any_work(
+                    train(self.out, "--data", data, config="text"), *words)
+        self.assert_refused_before_any_work(train(self.out, config="text"),
+                                            "task.data")
+
+    def test_a_run_is_never_overwritten(self):
+        quick = ["--set", "train.steps=2"]
+        self.assertEqual(train(self.out, *quick).returncode, 0)
+        model = (self.out / "step-00000002/model.safetensors").read_bytes()
+        self.assert_refused(train(self.out, *quick), str(self.out), "--resume")
+        self.assert_refused(train(self.out, "--resume", *quick), "--set")
+        self.assertEqual(
+            (self.out / "step-00000002/model.safetensors").read_bytes(), model)
+
+    def test_there_is_nothing_to_resume(self):
+        self.assert_refused(resume(self.root / "nowhere"), "nowhere")
+        self.assert_refused(resume(self.root), str(self.root))
+
+    def test_a_damaged_checkpoint_is_named(self):
+        run = train(self.out, "--set", "train.steps=4", "--set",
+                    "train.checkpoint_every=2")
+        self.assertEqual(run.returncode, 0)
+        file = self.out / "step-00000004/model.safetensors"
+        data = bytearray(file.read_bytes())
+        data[-5] ^= 1
+        file.write_bytes(data)
+        self.assert_refused(resume(self.out), str(file), "step-00000004",
+                            "step 2")
+        self.assert_refused(
+            reformer("eval", file.parent, "--threads", 1), str(file))
+
+    def test_a_loss_that_is_not_finite_keeps_the_last_checkpoint(self):
+        run = train(self.out, "--set", "train.optimizer=adamw", "--set",
+                    "train.learning_rate=1e30", "--set",
+                    "train.checkpoint_every=1")
+        self.assert_refused(run, "not finite", "train.learning_rate")
+        self.assertTrue(list(self.out.glob("step-*/model.safetensors")))
+
+    def test_a_full_disk_loses_nothing(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000))
+        self.assertEqual(
+            train(self.out, "--set", "train.steps=1").returncode, 0)
+        kept = self.out / "step-00000001/model.safetensors"
+        self.assertGreater(kept.stat().st_size, 10000)
+        out = self.root / "limited"
+        run = train(out, "--set", "train.steps=3", "--set", "model.d_ff=600",
+                    preexec_fn=limit)
+        self.assert_refused(run, str(out), "File too large")
+
+    def test_text_may_come_from_standard_input(self):
+        with open(self.text) as text:
+            run = train(self.out, "--data", "-", "--set", "train.steps=2",
+                        config="text", stdin=text)
+        self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_a_run_finds_its_text_from_any_folder(self):
+        run = train(self.out, "--data", "text", "--set", "train.steps=2",
+                    config="text", cwd=self.root)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(reformer("eval", self.out, cwd="/").returncode, 0)
+
+
+class BenchTest(unittest.TestCase):
+    def test_every_length_is_a_line_with_exactly_these_keys(self):
+        run = reformer("bench", "train", "--config", "duplication", "--length",
+                       "32,64", "--batch", 2, "--repeats", 1, "--json", *TINY[:2])
+        self.assertEqual(run.returncode, 0, run.stderr)
+        rows = [json.loads(line) for line in run.stdout.splitlines()]
+        self.assertEqual([row["length"] for row in rows], [32, 64])
+        for row in rows:
+            self.assertEqual(list(row), BENCH_KEYS)
+            self.assertAlmostEqual(row["tokens_per_s"] * row["step_s"],
+                                   2 * row["length"])
+            self.assertGreater(row["peak_bytes"], 4 * 256 * 256)
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
