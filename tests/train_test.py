@@ -18,6 +18,7 @@ TINY = ["--threads", "1"] + [word for setting in (
     "train.warmup=5", "model.layers=2", "model.d_model=16", "model.d_ff=16",
     "model.heads=2", "model.d_head=8", "model.dropout=0.1",
     "lsh.chunk_length=8", "lsh.n_buckets=4") for word in ("--set", setting)]
+BRIEF = ["--set", "train.steps=2", "--set", "train.warmup=1"]
 BENCH_KEYS = ("bench device dtype layers length batch rounds step_s "
               "tokens_per_s peak_bytes").split()
 
@@ -250,13 +251,13 @@ class MistakesTest(unittest.TestCase):
 
     def test_text_may_come_from_standard_input(self):
         with open(self.text) as text:
-            run = train(self.out, "--data", "-", "--set", "train.steps=2",
-                        config="text", stdin=text)
+            run = train(self.out, "--data", "-", *BRIEF, config="text",
+                        stdin=text)
         self.assertEqual(run.returncode, 0, run.stderr)
 
     def test_a_run_finds_its_text_from_any_folder(self):
-        run = train(self.out, "--data", "text", "--set", "train.steps=2",
-                    config="text", cwd=self.root)
+        run = train(self.out, "--data", "text", *BRIEF, config="text",
+                    cwd=self.root)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(reformer("eval", self.out, cwd="/").returncode, 0)
 

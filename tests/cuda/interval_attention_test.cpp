@@ -1,0 +1,269 @@
+// Interval attention on the GPU, judged in float64 on the same buckets.
+#include <gtest/gtest.h>
+
+#include "tests/cuda/interval_attention_device.h"
+
+namespace reformer::kernels {
+namespace {
+
+class IntervalAttentionCuda : public testing::Test {
+ protected:
+  void SetUp() override {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+      GTEST_SKIP() << "no CUDA device";
+    }
+  }
+};
+
+using Numbers = std::vector<double>;
+
+struct Error {
+  double largest = 0;
+  double root_mean_square = 0;
+};
+
+Error error_of(const Numbers& got, const Numbers& wanted) {
+  Error e;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == wanted[i]) continue;  // -inf too
+    double difference = std::abs(got[i] - wanted[i]);
+    if (std::isnan(difference)) difference = 1e30;
+    e.largest = std::max(e.largest, difference);
+    e.root_mean_square += difference * difference;
+  }
+  e.root_mean_square = std::sqrt(e.root_mean_square / std::max<std::size_t>(
+                                                          got.size(), 1));
+  return e;
+}
+
+// At most twice the error of the plain version in the same precision, and
+// 4 eps of the largest number; in the mean without that allowance.
+void expect_as_good(const char* what, const Numbers& got, const Numbers& plain,
+                    const Numbers& wanted, double epsilon) {
+  ASSERT_EQ(got.size(), wanted.size()) << what;
+  double scale = 0;
+  for (const double x : wanted) {
+    if (std::isfinite(x)) scale = std::max(scale, std::abs(x));
+  }
+  const Error ours = error_of(got, wanted);
+  const Error theirs = error_of(plain, wanted);
+  EXPECT_LE(ours.largest, 2 * theirs.largest + 4 * epsilon * scale) << what;
+  EXPECT_LE(ours.root_mean_square,
+            2 * theirs.root_mean_square + 0.1 * epsilon * scale)
+      << what;
+  if (std::getenv("REFORMER_PRINT_ERRORS")) {
+    std::printf("%-6s max %.2e (plain %.2e) rms %.2e (plain %.2e) of %.2e\n",
+                what, ours.largest, theirs.largest, ours.root_mean_square,
+                theirs.root_mean_square, scale);
+  }
+}
+
+void expect_same_bits(const Numbers& a, const Numbers& b, const char* what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    ASSERT_TRUE(a[i] == b[i]) << what << " at " << i << ": " << a[i] << ", "
+                              << b[i];
+  }
+}
+
+template <class T>
+void expect_good(const Case& c) {
+  SCOPED_TRACE(c.name());
+  if (std::getenv("REFORMER_PRINT_ERRORS")) {
+    std::printf("%s\n", c.name().c_str());
+  }
+  const double epsilon = std::is_same_v<T, float> ? 0x1p-23 : 0x1p-8;
+  const Problem p = make_problem<T>(c);
+  const Result wanted = attend_plainly<double, T>(p, /*round=*/false);
+  const Result plain = attend_plainly<float, T>(p, /*round=*/true);
+  const DeviceProblem<T> device(p);
+  const Result got = device.run();
+  expect_as_good("o", got.output, plain.output, wanted.output, epsilon);
+  expect_as_good("lse", got.lse, plain.lse, wanted.lse, 0x1p-20);
+  expect_as_good("dq", got.d_q, plain.d_q, wanted.d_q, epsilon);
+  expect_as_good("dk", got.d_k, plain.d_k, wanted.d_k, epsilon);
+  expect_as_good("dv", got.d_v, plain.d_v, wanted.d_v, epsilon);
+  const Result again = device.run();
+  expect_same_bits(got.output, again.output, "o");
+  expect_same_bits(got.d_q, again.d_q, "dq");
+  expect_same_bits(got.d_k, again.d_k, "dk");
+  expect_same_bits(got.d_v, again.d_v, "dv");
+}
+
+TEST_F(IntervalAttentionCuda, IsAsGoodAsPlainBf16AtAnyLength) {
+  for (const int64_t length : {1, 2, 15, 33, 64, 127, 129, 1000, 4103}) {
+    for (const int64_t rounds : {1, 2, 4, 8}) {
+      Case c;
+      c.length = length;
+      c.rounds = rounds;
+      c.n_buckets = std::max<int64_t>(2, length / 64 * 2);
+      expect_good<__nv_bfloat16>(c);
+    }
+  }
+}
+
+TEST_F(IntervalAttentionCuda, IsAsGoodAsPlainBf16ForAnyWidth) {
+  for (const int64_t d : {8, 16, 24, 32, 40, 64, 72, 96, 104, 128}) {
+    Case c;
+    c.length = 777;
+    c.d = d;
+    c.rounds = 3;
+    expect_good<__nv_bfloat16>(c);
+  }
+}
+
+TEST_F(IntervalAttentionCuda, IsAsGoodAsPlainBf16UnderEveryRule) {
+  for (const auto window : {Window::kTrailing, Window::kChunk}) {
+    for (const bool causal : {true, false}) {
+      for (const bool padded : {true, false}) {
+        for (const int64_t local : {0, 128, 20}) {
+          Case c;
+          c.batch = 2;
+          c.length = 1000;
+          c.rounds = 2;
+          c.local = local;
+          c.n_buckets = 8;  // buckets longer than their windows
+          c.window = window;
+          c.causal = causal;
+          c.padded = padded;
+          c.d = local == 20 ? 128 : 64;
+          expect_good<__nv_bfloat16>(c);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(IntervalAttentionCuda, IsAsGoodAsPlainBf16OnAnyVectors) {
+  for (const auto vectors :
+       {Vectors::kClustered, Vectors::kIdentical, Vectors::kWithZeros,
+        Vectors::kLarge}) {
+    for (const bool causal : {true, false}) {
+      Case c;
+      c.rounds = 4;
+      c.vectors = vectors;
+      c.causal = causal;
+      expect_good<__nv_bfloat16>(c);
+    }
+  }
+}
+
+// The natural order and a window of everything.
+TEST_F(IntervalAttentionCuda, IsFullAttentionToo) {
+  for (const bool causal : {true, false}) {
+    for (const bool shared : {true, false}) {
+      for (const bool padded : {true, false}) {
+        for (const int64_t d : {40, 128}) {
+          Case c;
+          c.length = 515;
+          c.d = d;
+          c.rounds = 0;
+          c.local = 1 << 20;
+          c.causal = causal;
+          c.shared = shared;
+          c.padded = padded;
+          expect_good<__nv_bfloat16>(c);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(IntervalAttentionCuda, TakesSeparateKeysInSeveralRounds) {
+  Case c;
+  c.shared = false;
+  c.rounds = 3;
+  c.local = 40;
+  expect_good<__nv_bfloat16>(c);
+  c.causal = false;
+  c.d = 128;
+  expect_good<__nv_bfloat16>(c);
+}
+
+TEST_F(IntervalAttentionCuda, IsAsGoodAsPlainFp32) {
+  for (const int64_t length : {1, 33, 1000}) {
+    for (const bool causal : {true, false}) {
+      for (const bool shared : {true, false}) {
+        Case c;
+        c.length = length;
+        c.rounds = 3;
+        c.local = 20;
+        c.d = 72;
+        c.causal = causal;
+        c.shared = shared;
+        c.padded = length == 1000;
+        expect_good<float>(c);
+      }
+    }
+  }
+  for (const auto vectors :
+       {Vectors::kClustered, Vectors::kIdentical, Vectors::kWithZeros}) {
+    Case c;
+    c.vectors = vectors;
+    c.d = 128;
+    expect_good<float>(c);
+  }
+}
+
+// Padded rows may hold anything.
+TEST_F(IntervalAttentionCuda, NeverReadsPaddedRows) {
+  for (const bool causal : {true, false}) {
+    Case c;
+    c.padded = true;
+    c.causal = causal;
+    Problem p = make_problem<__nv_bfloat16>(c);
+    const Result wanted = DeviceProblem<__nv_bfloat16>(p).run();
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    for (int64_t i = 0; i < c.rows(); ++i) {
+      if (p.mask[i % c.length]) continue;
+      std::fill_n(&p.q[i * c.d], c.d, nan);
+      std::fill_n(&p.v[i * c.d], c.d, nan);
+      std::fill_n(&p.d_output[i * c.d], c.d, nan);
+    }
+    const Result got = DeviceProblem<__nv_bfloat16>(p).run();
+    expect_same_bits(got.output, wanted.output, "o");
+    expect_same_bits(got.d_q, wanted.d_q, "dq");
+    expect_same_bits(got.d_v, wanted.d_v, "dv");
+  }
+}
+
+TEST_F(IntervalAttentionCuda, ComputesARowAloneAsInABatch) {
+  Case c;
+  c.batch = 3;
+  c.length = 1000;
+  const Problem batch = make_problem<__nv_bfloat16>(c);
+  const Result all = DeviceProblem<__nv_bfloat16>(batch).run();
+  Problem one = batch;
+  one.sizes.batch = 1;
+  const int64_t row = c.heads * c.length;
+  const auto second = [](auto& x, int64_t n) {
+    x = std::remove_reference_t<decltype(x)>(x.begin() + n, x.begin() + 2 * n);
+  };
+  for (auto* x : {&one.q, &one.v, &one.d_output}) second(*x, row * c.d);
+  second(one.order, row * c.rounds);
+  second(one.place, row * c.rounds);
+  second(one.interval, row * c.rounds * 2);
+  const Result alone = DeviceProblem<__nv_bfloat16>(one).run();
+  Result part = all;
+  for (auto* x : {&part.output, &part.d_q, &part.d_v}) second(*x, row * c.d);
+  second(part.lse, row);
+  expect_same_bits(alone.output, part.output, "o");
+  expect_same_bits(alone.lse, part.lse, "lse");
+  expect_same_bits(alone.d_q, part.d_q, "dq");
+  expect_same_bits(alone.d_v, part.d_v, "dv");
+}
+
+TEST_F(IntervalAttentionCuda, WorkspaceDoesNotGrowWithRounds) {
+  Case c;
+  c.rounds = 8;
+  const DeviceProblem<__nv_bfloat16> device(make_problem<__nv_bfloat16>(c));
+  const int64_t qk_bytes = c.numbers() * 2;
+  EXPECT_LE(cuda::interval_attention_grad_workspace(device.args),
+            5 * qk_bytes);
+  EXPECT_LE(cuda::interval_attention_workspace(device.args.forward),
+            3 * qk_bytes);
+}
+
+}  // namespace
+}  // namespace reformer::kernels
