@@ -42,7 +42,7 @@ setup:  ## install what is missing: Debian packages, LibTorch
 
 format:  ## clang-format all sources in place
 	@tools/setup clang-format
-	@git ls-files -co --exclude-standard -- '*.h' '*.cpp' \
+	@git ls-files -co --exclude-standard -- '*.h' '*.cpp' '*.cu' '*.cuh' \
 	  | xargs clang-format -i
 
 clean:  ## remove build/ (LibTorch stays in third_party/)

@@ -33,8 +33,7 @@ struct HeadAttention {
 // What the layer reads: the blocks before it, one after the other.
 at::Tensor layer_input(const LanguageModel& model, const at::Tensor& symbols,
                        const Pass& pass, int64_t layer) {
-  const auto start =
-      at::full({1, 1}, model.start_symbol(), symbols.options());
+  const auto start = at::full({1, 1}, model.start_symbol(), symbols.options());
   const auto inputs =
       at::cat({start, symbols.narrow(1, 0, symbols.size(1) - 1)}, 1);
   auto x1 = model.embed(inputs, /*first_position=*/0);
@@ -77,13 +76,13 @@ HeadAttention attention_of(const LanguageModel& model,
   const auto rounds = lsh_rounds(buckets, layer.lsh());
   const int64_t head = at.head - 1;
   const int64_t local_rounds = layer.lsh().local_window > 0 ? 1 : 0;
-  return {q[0][head].contiguous(),
-          {rounds.order[0][head].contiguous(),
-           rounds.place[0][head].contiguous(),
-           rounds.interval[0][head].contiguous()},
-          buckets[0][head][at.round - 1].to(at::kLong).contiguous(),
-          at.round - 1 + local_rounds,
-          layer.lsh().chunk_length};
+  return {
+      q[0][head].contiguous(),
+      {rounds.order[0][head].contiguous(), rounds.place[0][head].contiguous(),
+       rounds.interval[0][head].contiguous()},
+      buckets[0][head][at.round - 1].to(at::kLong).contiguous(),
+      at.round - 1 + local_rounds,
+      layer.lsh().chunk_length};
 }
 
 // Rows of weights, NaN where a query does not attend.
@@ -121,10 +120,9 @@ class Weights {
       for (int64_t j = 0; j < length_; ++j) {
         if (!in_any_round(i, j)) continue;
         const double norm = std::sqrt(dot(q + j * d, q + j * d, d));
-        const double score =
-            norm > kernels::kSmallestKeyNorm
-                ? dot(q + i * d, q + j * d, d) / norm
-                : 0;
+        const double score = norm > kernels::kSmallestKeyNorm
+                                 ? dot(q + i * d, q + j * d, d) / norm
+                                 : 0;
         sum += weights[size_t(i)][size_t(j)] = std::exp(score - largest);
       }
       for (double& weight : weights[size_t(i)]) weight /= sum;
@@ -236,10 +234,10 @@ std::string attention_script(const std::string& directory,
             "set palette defined (0 '#deebf7', 0.3 '#6baed6', 1 '#08306b')\n"
             "set cbrange [0:1]\nset cblabel 'attention weight'\n"
             "set size square\nset yrange ["
-         << double(length) - 0.5 << ":-0.5]\nset xrange [-0.5:"
-         << double(length) - 0.5 << "]\n"
-         << panel("What " + which + " attends to (all rounds)", "key",
-                  "query", "natural")
+         << double(length) - 0.5
+         << ":-0.5]\nset xrange [-0.5:" << double(length) - 0.5 << "]\n"
+         << panel("What " + which + " attends to (all rounds)", "key", "query",
+                  "natural")
          << bucket_squares(attention)
          << panel("Round " + std::to_string(picture.round) +
                       ", sorted by bucket (orange), in chunks of " +

@@ -1,8 +1,6 @@
 #include "cli/bench_attention.h"
 
-#include <ATen/SDPBackend.h>
-#include <ATen/ops/_fused_sdp_choice.h>
-#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -13,6 +11,8 @@
 #include "cli/machine.h"
 #include "cli/output.h"
 #include "cli/timing.h"
+#include "reformer/ops/device.h"
+#include "reformer/ops/full_attention.h"
 #include "reformer/ops/interval_statistics.h"
 #include "reformer/ops/lsh_attention.h"
 #include "reformer/ops/memory_meter.h"
@@ -26,7 +26,7 @@ struct AttentionOptions : BenchOptions {
 };
 
 using Tensors = std::vector<at::Tensor>;
-using Forward = std::function<at::Tensor()>;
+using Forward = std::function<at::Tensor(const Tensors&)>;
 
 int64_t bytes_of(const Tensors& tensors) {
   int64_t bytes = 0;
@@ -34,17 +34,52 @@ int64_t bytes_of(const Tensors& tensors) {
   return bytes;
 }
 
-PassTime median_pass(int64_t repeats, const Forward& forward,
-                     const Tensors& inputs, const at::Tensor& d_output) {
+// Copies of the inputs that together are larger than a GPU's cache, each used
+// in its turn.
+std::vector<Tensors> rotated(const Tensors& inputs) {
+  constexpr int64_t kBytes = int64_t{256} << 20;
+  constexpr int64_t kMostCopies = 16;
+  std::vector<Tensors> sets = {inputs};
+  if (!inputs[0].is_cuda()) return sets;
+  const int64_t wanted = 1 + kBytes / bytes_of(inputs);
+  while (static_cast<int64_t>(sets.size()) < std::min(wanted, kMostCopies)) {
+    sets.emplace_back();
+    for (const auto& input : inputs) {
+      sets.back().push_back(
+          input.detach().clone().set_requires_grad(input.requires_grad()));
+    }
+  }
+  return sets;
+}
+
+// `inputs` and, last, the output's gradient. A GPU is given several passes at
+// once, so that it does not wait for the host more than it must.
+PassTime median_pass(int64_t repeats, const Forward& forward, Tensors inputs,
+                     const at::Tensor& d_output) {
+  const auto device = d_output.device();
+  const int64_t at_once = device.is_cuda() ? 8 : 1;
+  inputs.push_back(d_output);
+  const auto sets = rotated(inputs);
   std::vector<double> forward_s;
   std::vector<double> backward_s;
+  size_t turn = 0;
   for (Repetitions repetitions(repeats); repetitions.more();) {
-    const Stopwatch forward_watch;
-    const auto output = forward();
-    forward_s.push_back(forward_watch.seconds());
-    const Stopwatch backward_watch;
-    const auto gradients = torch::autograd::grad({output}, inputs, {d_output});
-    backward_s.push_back(backward_watch.seconds());
+    std::vector<Marks> passes;
+    for (int64_t i = 0; i < at_once; ++i) {
+      Tensors own = sets[turn++ % sets.size()];
+      const auto d_own = own.back();
+      own.pop_back();
+      passes.emplace_back(device).mark();
+      const auto output = forward(own);
+      passes.back().mark();
+      const auto gradients = torch::autograd::grad({output}, own, {d_own});
+      passes.back().mark();
+    }
+    for (auto& pass : passes) {
+      const auto seconds = pass.seconds();
+      forward_s.push_back(seconds[0]);
+      backward_s.push_back(seconds[1]);
+    }
   }
   return {median(forward_s), median(backward_s)};
 }
@@ -53,9 +88,8 @@ PassTime median_pass(int64_t repeats, const Forward& forward,
 // because there are no gradients yet at its peak.
 int64_t extra_bytes_of_pass(const Forward& forward, const Tensors& inputs,
                             const at::Tensor& d_output) {
-  MemoryMeter meter;
-  meter.reset();
-  const auto output = forward();
+  MemoryMeter meter(d_output.device());
+  const auto output = forward(inputs);
   const int64_t in_forward = meter.peak_bytes() - bytes_of({output});
   const auto gradients = torch::autograd::grad({output}, inputs, {d_output});
   const int64_t in_backward =
@@ -63,25 +97,56 @@ int64_t extra_bytes_of_pass(const Forward& forward, const Tensors& inputs,
   return std::max(in_forward, in_backward);
 }
 
-// Which one LibTorch chooses for such inputs.
-std::string exact_kernel(const at::Tensor& q) {
-  const auto choice = static_cast<at::SDPBackend>(at::_fused_sdp_choice(
-      q, q, q, /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true));
-  return choice == at::SDPBackend::flash_attention
-             ? "flash kernel (_scaled_dot_product_flash_attention_for_cpu)"
-             : "math kernel (holds [length, length])";
+using Exact = at::Tensor (*)(const at::Tensor&, const at::Tensor&,
+                             const at::Tensor&);
+
+at::Tensor cudnn_attention(const at::Tensor& q, const at::Tensor& k,
+                           const at::Tensor& v) {
+  return std::get<0>(at::_scaled_dot_product_cudnn_attention(
+      q, k, v, /*attn_bias=*/{}, /*compute_log_sumexp=*/true,
+      /*dropout_p=*/0.0, /*is_causal=*/true));
 }
 
-PassTime measure_exact(const BenchOptions& options, const BenchData& data) {
+at::Tensor full_causal_attention(const at::Tensor& q, const at::Tensor& k,
+                                 const at::Tensor& v) {
+  return full_attention(q, k, v, /*causal=*/true);
+}
+
+struct ExactKernel {
+  Exact run;
+  std::string name;
+};
+
+// The fastest exact attention that LibTorch has for such inputs.
+ExactKernel exact_kernel(const at::Tensor& sample) {
+  if (sample.is_cpu()) {
+    return {full_causal_attention,
+            "flash kernel (_scaled_dot_product_flash_attention_for_cpu)"};
+  }
+  if (sample.scalar_type() == at::kBFloat16) {
+    try {
+      cudnn_attention(sample, sample, sample);
+      return {cudnn_attention,
+              "cuDNN kernel (_scaled_dot_product_cudnn_attention)"};
+    } catch (const c10::Error&) {
+      return {full_causal_attention,
+              "flash kernel (_scaled_dot_product_flash_attention)"};
+    }
+  }
+  return {full_causal_attention,
+          "efficient kernel (_scaled_dot_product_efficient_attention)"};
+}
+
+PassTime measure_exact(const BenchOptions& options, const BenchData& data,
+                       const ExactKernel& exact) {
   const auto q = data.qk.detach().requires_grad_();
   const auto k = data.d_output.detach().requires_grad_();  // normal numbers too
   const auto v = data.v.detach().requires_grad_();
-  const auto forward = [&] {
-    return at::scaled_dot_product_attention(q, k, v, /*attn_mask=*/{},
-                                            /*dropout_p=*/0.0,
-                                            /*is_causal=*/true);
+  const auto forward = [&](const Tensors& inputs) {
+    return exact.run(inputs[0], inputs[1], inputs[2]);
   };
-  torch::autograd::grad({forward()}, {q, k, v}, {data.d_output});  // warm up
+  torch::autograd::grad({forward({q, k, v})}, {q, k, v},
+                        {data.d_output});  // warm up
   return median_pass(options.repeats, forward, {q, k, v}, data.d_output);
 }
 
@@ -89,6 +154,7 @@ AttentionMeasurement measure_lsh(const BenchOptions& options,
                                  const BenchData& data, int64_t rounds) {
   AttentionMeasurement measured;
   measured.length = data.qk.size(2);
+  measured.device = data.qk.device();
   measured.config = options.config(measured.length, rounds);
   const auto& config = measured.config;
 
@@ -101,9 +167,9 @@ AttentionMeasurement measure_lsh(const BenchOptions& options,
   measured.keys_per_query = statistics.keys_per_query;
   measured.overflow = statistics.overflow;
 
-  const auto forward = [&] {
+  const auto forward = [&](const Tensors& inputs) {
     ++key.step;  // a training step never hashes as the one before
-    return lsh_attention(qk, v, config, key);
+    return lsh_attention(inputs[0], inputs[1], config, key);
   };
   // This also warms up, for the times that follow.
   measured.extra_bytes = extra_bytes_of_pass(forward, {qk, v}, data.d_output);
@@ -111,24 +177,27 @@ AttentionMeasurement measure_lsh(const BenchOptions& options,
   return measured;
 }
 
-std::string head(const AttentionOptions& options) {
-  const auto sample = bench_data(options, /*length=*/1).qk.requires_grad_();
-  return "LSH and exact attention: " + options.describe() + "\n" +
-         describe_machine() + "\nexact: LibTorch's SDPA, " +
-         exact_kernel(sample) + "\n\n" + attention_table_head();
+std::string head(const AttentionOptions& options, at::Device device,
+                 const ExactKernel& exact) {
+  return "LSH and exact attention: " + options.describe(device) + "\n" +
+         (device.is_cuda() ? cuda_device_name() : describe_machine()) +
+         "\nexact: LibTorch's SDPA, " + exact.name + "\n\n" +
+         attention_table_head();
 }
 
 void bench_attention(const AttentionOptions& options) {
-  options.prepare();
+  const at::Device device = options.prepare();
+  const auto exact_attention =
+      exact_kernel(bench_data(options, /*length=*/64, device).qk);
   Report report(options.json);
-  report.text(head(options));
+  report.text(head(options, device, exact_attention));
   for (const int64_t length : options.lengths) {
     const std::string what = "length " + std::to_string(length) + ": ";
-    const BenchData data = bench_data(options, length);
+    const BenchData data = bench_data(options, length, device);
     std::optional<PassTime> exact;
     if (length <= options.exact_up_to) {
       report.progress(what + "exact attention");
-      exact = measure_exact(options, data);
+      exact = measure_exact(options, data, exact_attention);
     }
     for (const int64_t rounds : options.rounds) {
       report.progress(what + "LSH attention, rounds " + std::to_string(rounds));

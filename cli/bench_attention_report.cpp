@@ -32,8 +32,8 @@ std::string attention_json(const BenchOptions& options,
   };
   Json json;
   json["bench"] = "attention";
-  json["device"] = "cpu";
-  json["dtype"] = "float32";
+  json["device"] = measured.device.is_cuda() ? "cuda" : "cpu";
+  json["dtype"] = name_of(options.type_on(measured.device));
   json["batch"] = options.batch;
   json["heads"] = options.heads;
   json["d_head"] = options.d_head;
@@ -64,8 +64,10 @@ std::string attention_table_row(const BenchOptions& options,
   const auto if_exact = [&](const std::string& text) {
     return exact ? text : "-";
   };
-  const double qk_bytes = 4.0 * double(options.batch * options.heads) *
-                          double(measured.length * options.d_head);
+  const double qk_bytes =
+      double(c10::elementSize(options.type_on(measured.device))) *
+      double(options.batch * options.heads) *
+      double(measured.length * options.d_head);
   return table_row(
       kColumns,
       {std::to_string(measured.length), std::to_string(measured.config.rounds),

@@ -23,6 +23,7 @@ struct AttentionMeasurement {
   double keys_per_query = 0;
   double overflow = 0;  // share of same-bucket pairs outside their window
   int64_t extra_bytes = 0;
+  at::Device device = at::kCPU;
 };
 
 std::string attention_json(const BenchOptions& options,

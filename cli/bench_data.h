@@ -7,7 +7,7 @@
 
 namespace reformer::cli {
 
-// All [batch, heads, length, d_head] float32.
+// All [batch, heads, length, d_head], of one type and device.
 struct BenchData {
   at::Tensor qk;
   at::Tensor v;         // iid normal
@@ -17,7 +17,9 @@ struct BenchData {
 // A function of the options' sizes, data and seed, and of the length. `qk` is
 // iid normal, or under `clustered` one of 16 normal vectors for each position
 // plus noise of 0.3 of their size: few directions, so that buckets overflow.
-// LibTorch's global random generator is not touched.
-BenchData bench_data(const BenchOptions& options, int64_t length);
+// Drawn on the device, in float32 first. LibTorch's global random generators
+// are not touched.
+BenchData bench_data(const BenchOptions& options, int64_t length,
+                     at::Device device = at::kCPU);
 
 }  // namespace reformer::cli

@@ -105,7 +105,7 @@ std::string head(const GenerateBench& options) {
 }
 
 void bench_generate(const GenerateBench& options) {
-  use_machine(options.device, options.threads);
+  use_cpu("bench generate", options.device, options.threads);
   const LanguageModel model(options.config);
   Report report(options.json);
   report.text(head(options));

@@ -10,6 +10,7 @@
 #include "cli/machine.h"
 #include "reformer/core/bucket_count.h"
 #include "reformer/core/errors.h"
+#include "reformer/ops/device.h"
 
 namespace reformer::cli {
 namespace {
@@ -84,6 +85,9 @@ void BenchOptions::add_to(CLI::App& app) {
   const auto size = whole_number(1, kMaxLength);
   add_choice(app, "--device", device, "cpu, cuda or auto",
              {"cpu", "cuda", "auto"});
+  add_choice(app, "--dtype", dtype,
+             "float32 or bfloat16; auto: bfloat16 on a GPU",
+             {"float32", "bfloat16", "auto"});
   add_list(app, "--length", lengths, "positions of a sequence", size);
   add_list(app, "--rounds", rounds, "hash rounds", size);
   add_number(app, "--batch", batch, "sequences", size);
@@ -110,11 +114,28 @@ void BenchOptions::add_to(CLI::App& app) {
   app.add_flag("--json", json, "one JSON object a line on stdout");
 }
 
-void BenchOptions::prepare() const {
-  require(device != "cuda",
-          "--device cuda: this build has no CUDA kernels; use --device cpu");
-  require_memory(*this);
+at::Device BenchOptions::prepare() const {
+  const at::Device chosen = choose_device(device);
+  require(chosen.is_cuda() || dtype != "bfloat16",
+          "--dtype bfloat16: the CPU's kernels are float32; use --dtype "
+          "float32");
+  if (chosen.is_cpu()) require_memory(*this);
   use_threads(static_cast<int>(threads));
+  return chosen;
+}
+
+void BenchOptions::prepare_cpu() const {
+  BenchOptions on_cpu = *this;
+  require(device != "cuda",
+          "--device cuda: this measures a CPU kernel; use --device cpu");
+  on_cpu.device = "cpu";
+  on_cpu.prepare();
+}
+
+at::ScalarType BenchOptions::type_on(at::Device chosen) const {
+  return dtype == "bfloat16" || (dtype == "auto" && chosen.is_cuda())
+             ? at::kBFloat16
+             : at::kFloat;
 }
 
 LshConfig BenchOptions::config(int64_t length, int64_t config_rounds) const {
@@ -127,11 +148,16 @@ LshConfig BenchOptions::config(int64_t length, int64_t config_rounds) const {
   return config;
 }
 
-std::string BenchOptions::describe() const {
+std::string name_of(at::ScalarType type) {
+  return type == at::kBFloat16 ? "bfloat16" : "float32";
+}
+
+std::string BenchOptions::describe(at::Device chosen) const {
   std::ostringstream text;
-  text << "batch " << batch << ", " << heads << " heads of " << d_head
-       << ", float32, causal\nchunk " << chunk_length << ", window " << window
-       << ", local window " << local_window << ", " << data << " data";
+  text << "batch " << batch << ", " << heads << " heads of " << d_head << ", "
+       << name_of(type_on(chosen)) << ", causal\nchunk " << chunk_length
+       << ", window " << window << ", local window " << local_window << ", "
+       << data << " data";
   return text.str();
 }
 

@@ -139,13 +139,13 @@ std::string peak_table_row(const PeakMeasurement& m) {
 }
 
 std::string head(const BenchOptions& options, double peak) {
-  return "The attention kernel alone: " + options.describe() + "\n" +
+  return "The attention kernel alone: " + options.describe(at::kCPU) + "\n" +
          describe_machine() + "\npeak: matrix product (at::mm, float32), " +
          fixed(peak, 1, " GFLOP/s") + "\n\n" + table_head(kColumns);
 }
 
 void bench_peak(const BenchOptions& options) {
-  options.prepare();
+  options.prepare_cpu();
   Report report(options.json);
   report.progress("matrix product");
   const double peak = matmul_gflops(options.repeats);

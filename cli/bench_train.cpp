@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "cli/config_options.h"
+#include "cli/kernel_profile.h"
 #include "cli/machine.h"
 #include "cli/output.h"
 #include "cli/table.h"
@@ -16,6 +17,7 @@
 #include "reformer/core/config_json.h"
 #include "reformer/core/config_library.h"
 #include "reformer/core/errors.h"
+#include "reformer/ops/device.h"
 #include "reformer/ops/memory_meter.h"
 #include "reformer/train/learner.h"
 
@@ -31,6 +33,7 @@ struct TrainBench {
   std::string device = "auto";
   int64_t threads = 0;
   bool json = false;
+  bool profile = false;
 };
 
 struct StepMeasurement {
@@ -38,6 +41,7 @@ struct StepMeasurement {
   double tokens_per_s = 0;
   int64_t peak_bytes = 0;
   int64_t parameters = 0;
+  std::string profile;
 };
 
 Config config_of(const TrainBench& options, int64_t length) {
@@ -64,9 +68,10 @@ Batch random_batch(const Config& config, uint64_t seed) {
 
 // Everything that a step of `reformer train` does: forward, backward, clipping,
 // optimizer. The first warms up, and makes the optimizer's state.
-StepMeasurement measure(const Config& config, int64_t repeats) {
-  const MemoryMeter meter;
-  Learner learner(config);
+StepMeasurement measure(const Config& config, at::Device device,
+                        int64_t repeats, bool profile) {
+  const MemoryMeter meter(device);
+  Learner learner(config, placement_on(device, config.train.precision));
   int64_t step = 0;
   const auto take_step = [&] {
     ++step;
@@ -76,27 +81,42 @@ StepMeasurement measure(const Config& config, int64_t repeats) {
           config, static_cast<uint64_t>(step * config.train.accumulate + i)));
     }
     const auto gradients = learner.gradients(batches, step);
-    require(gradients.finite(), "bench train: the loss is not finite");
     learner.apply(step);
+    return gradients;
   };
-  take_step();
+  // As in training nobody waits for a GPU between steps, only at the end.
+  const int64_t steps = device.is_cpu() ? 1 : 10;
+  const auto take_steps = [&] {
+    StepGradients last;
+    for (int64_t i = 0; i < steps; ++i) last = take_step();
+    require(last.read().finite(), "bench train: the loss is not finite");
+    synchronize(device);
+  };
+  take_steps();
   StepMeasurement measured;
-  measured.step_s = median_seconds(repeats, take_step);
+  measured.step_s = median_seconds(repeats, take_steps) / double(steps);
   measured.tokens_per_s = double(config.train.batch * config.train.length *
                                  config.train.accumulate) /
                           measured.step_s;
   measured.peak_bytes = meter.peak_bytes();
+  if (profile)
+    measured.profile = kernel_profile([&] {
+      take_step();
+      synchronize(device);
+    });
   for (const auto& parameter : learner.model().parameters()) {
     measured.parameters += parameter.value.numel();
   }
   return measured;
 }
 
-std::string json_row(const Config& config, const StepMeasurement& measured) {
+std::string json_row(const Config& config, at::Device device,
+                     const StepMeasurement& measured) {
+  const auto compute = placement_on(device, config.train.precision).compute;
   nlohmann::ordered_json json;
   json["bench"] = "train";
-  json["device"] = "cpu";
-  json["dtype"] = "float32";
+  json["device"] = device.is_cpu() ? "cpu" : "cuda";
+  json["dtype"] = compute == at::kBFloat16 ? "bfloat16" : "float32";
   json["layers"] = config.model.layers;
   json["length"] = config.train.length;
   json["batch"] = config.train.batch;
@@ -108,11 +128,10 @@ std::string json_row(const Config& config, const StepMeasurement& measured) {
 }
 
 const std::vector<Column> kColumns = {
-    {8, "", "length"},      {7, "", "batch"},    {12, "", "parameters"},
-    {10, "ms a", "step"},   {10, "tokens", "a second"},
-    {10, "peak", "GiB"}};
+    {8, "", "length"},    {7, "", "batch"},           {12, "", "parameters"},
+    {10, "ms a", "step"}, {10, "tokens", "a second"}, {10, "peak", "GiB"}};
 
-std::string head(const Config& config) {
+std::string head(const Config& config, at::Device device) {
   std::ostringstream text;
   text << "Training steps: " << config.model.layers << " layers "
        << config.model.d_model << "/" << config.model.d_ff << ", "
@@ -121,21 +140,25 @@ std::string head(const Config& config) {
        << " blocks\nrounds " << config.lsh.rounds << ", chunk "
        << config.lsh.chunk_length << ", local window "
        << config.lsh.local_window << ", " << config.train.optimizer << "\n"
-       << describe_machine() << "\n\n"
+       << describe_machine(device) << "\n\n"
        << table_head(kColumns);
   return text.str();
 }
 
 void bench_train(const TrainBench& options) {
-  use_machine(options.device, options.threads);
+  const auto device = use_machine(options.device, options.threads);
+  require(
+      !options.profile || device.is_cuda(),
+      "bench train --profile tells what a GPU does: it needs --device cuda");
   const auto lengths =
       options.lengths.empty() ? std::vector<int64_t>{0} : options.lengths;
   Report report(options.json);
-  report.text(head(config_of(options, lengths.front())));
+  report.text(head(config_of(options, lengths.front()), device));
   for (const int64_t length : lengths) {
     const Config config = config_of(options, length);
     report.progress("length " + std::to_string(config.train.length));
-    const auto measured = measure(config, options.repeats);
+    const auto measured =
+        measure(config, device, options.repeats, options.profile);
     report.text(table_row(
         kColumns,
         {std::to_string(config.train.length),
@@ -143,7 +166,8 @@ void bench_train(const TrainBench& options) {
          std::to_string(measured.parameters), milliseconds(measured.step_s),
          fixed(measured.tokens_per_s, 0),
          fixed(double(measured.peak_bytes) / (1 << 30), 2)}));
-    report.json(json_row(config, measured));
+    report.text(measured.profile);
+    report.json(json_row(config, device, measured));
   }
 }
 
@@ -178,6 +202,8 @@ void add_bench_train(CLI::App& bench, Action& action) {
          "steps to time, of which the median counts [enough]");
   add_machine_options(app, options->device, options->threads);
   app.add_flag("--json", options->json, "one JSON object a line on stdout");
+  app.add_flag("--profile", options->profile,
+               "also where a step's time on the GPU goes, by kernel");
   app.callback(
       [options, &action] { action = [options] { bench_train(*options); }; });
 }

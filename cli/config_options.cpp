@@ -4,6 +4,7 @@
 #include "reformer/core/config_json.h"
 #include "reformer/core/config_library.h"
 #include "reformer/core/errors.h"
+#include "reformer/ops/device.h"
 
 namespace reformer::cli {
 namespace {
@@ -31,9 +32,14 @@ void add_machine_options(CLI::App& app, std::string& device, int64_t& threads) {
       ->capture_default_str();
 }
 
-void use_machine(const std::string& device, int64_t threads) {
-  require(device != "cuda",
-          "--device cuda: this build has no CUDA kernels; use --device cpu");
+at::Device use_machine(const std::string& device, int64_t threads) {
+  use_threads(threads > 0 ? static_cast<int>(threads) : available_threads());
+  return choose_device(device);
+}
+
+void use_cpu(const char* what, const std::string& device, int64_t threads) {
+  require(device != "cuda", "--device cuda: ", what,
+          " runs on the CPU in this version; use --device cpu");
   use_threads(threads > 0 ? static_cast<int>(threads) : available_threads());
 }
 
@@ -46,8 +52,8 @@ void ConfigOptions::add_to(CLI::App& app) {
 }
 
 Config ConfigOptions::load() const {
-  require(!name.empty(), "a CONFIG is required: a JSON file, or one of: ",
-          known_names());
+  require(!name.empty(),
+          "a CONFIG is required: a JSON file, or one of: ", known_names());
   Config config = load_config(name);
   for (const auto& assignment : assignments) {
     set_config_value(config, assignment);
@@ -55,6 +61,8 @@ Config ConfigOptions::load() const {
   return config;
 }
 
-void ConfigOptions::use_machine() const { cli::use_machine(device, threads); }
+at::Device ConfigOptions::use_machine() const {
+  return cli::use_machine(device, threads);
+}
 
 }  // namespace reformer::cli

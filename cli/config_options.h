@@ -1,6 +1,8 @@
 // The options of commands that start from a config.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,11 +24,14 @@ struct ConfigOptions {
   Config load() const;
 
   // Threads and device.
-  void use_machine() const;
+  at::Device use_machine() const;
 };
 
 // --device and --threads alone, for commands that start from a run.
 void add_machine_options(CLI::App& app, std::string& device, int64_t& threads);
-void use_machine(const std::string& device, int64_t threads);
+at::Device use_machine(const std::string& device, int64_t threads);
+
+// For what runs on the CPU alone: `auto` is that, `cuda` an Error.
+void use_cpu(const char* what, const std::string& device, int64_t threads);
 
 }  // namespace reformer::cli

@@ -48,11 +48,12 @@ std::string json_row(const EvalOptions& options, const Task& task, int64_t step,
 }
 
 void run_eval(const EvalOptions& options) {
-  use_machine(options.device, options.threads);
+  const auto device = use_machine(options.device, options.threads);
   auto checkpoint = load_best_checkpoint(options.directory);
   if (!options.data.empty()) checkpoint.config.task.data = options.data;
   const auto task = make_task(checkpoint.config);
-  LanguageModel model(checkpoint.config);
+  LanguageModel model(checkpoint.config,
+                      placement_on(device, checkpoint.config.train.precision));
   load_parameters(model, checkpoint.parameters);
   const Split split =
       options.split == "test" ? Split::kTest : Split::kValidation;
@@ -96,9 +97,8 @@ void add_eval(CLI::App& app, Action& action) {
       ->capture_default_str();
   add_machine_options(command, options->device, options->threads);
   command.add_flag("--json", options->json, "one JSON object a line on stdout");
-  command.callback([options, &action] {
-    action = [options] { run_eval(*options); };
-  });
+  command.callback(
+      [options, &action] { action = [options] { run_eval(*options); }; });
 }
 
 }  // namespace reformer::cli

@@ -94,7 +94,7 @@ void write_continuation(const GenerateOptions& options,
 }
 
 void run_generate(const GenerateOptions& options) {
-  use_machine(options.device, options.threads);
+  use_cpu("generate", options.device, options.threads);
   const auto checkpoint = load_best_checkpoint(options.directory);
   const SymbolWriting writing(checkpoint.config);
   const auto prompt = writing.symbols_of(

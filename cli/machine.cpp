@@ -8,6 +8,7 @@
 
 #include "reformer/core/instruction_set.h"
 #include "reformer/core/parallel.h"
+#include "reformer/ops/device.h"
 
 namespace reformer::cli {
 namespace {
@@ -42,13 +43,13 @@ int64_t physical_memory_bytes() {
 
 void use_huge_pages() { setenv(kHugePages, "1", /*overwrite=*/0); }
 
-std::string describe_machine() {
+std::string describe_machine(c10::Device device) {
+  if (!device.is_cpu()) return cuda_device_name();
   const char* huge_pages = std::getenv(kHugePages);
   const bool huge = huge_pages != nullptr && std::string(huge_pages) == "1";
   return processor_name() + ", " + std::to_string(threads()) +
          (threads() == 1 ? " thread, " : " threads, ") +
-         name_of(instruction_set()) + " kernels" +
-         (huge ? ", huge pages" : "");
+         name_of(instruction_set()) + " kernels" + (huge ? ", huge pages" : "");
 }
 
 }  // namespace reformer::cli

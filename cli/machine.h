@@ -1,6 +1,8 @@
 // The machine that a measurement is about.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <string>
 
@@ -19,7 +21,7 @@ int64_t physical_memory_bytes();
 // without them. Before the first tensor.
 void use_huge_pages();
 
-// "AMD EPYC, 2 threads, avx512 kernels, huge pages".
-std::string describe_machine();
+// "AMD EPYC, 2 threads, avx512 kernels, huge pages", or the GPU's name.
+std::string describe_machine(c10::Device device = c10::kCPU);
 
 }  // namespace reformer::cli

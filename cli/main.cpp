@@ -15,6 +15,7 @@
 #include "cli/machine.h"
 #include "cli/output.h"
 #include "cli/plot.h"
+#include "cli/reproduce.h"
 #include "cli/train.h"
 #include "reformer/core/errors.h"
 
@@ -40,6 +41,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_plot(app, action);
   add_info(app, action);
   add_bench(app, action);
+  add_reproduce(app, action);
 }
 
 int run(int argc, char** argv) {

@@ -114,8 +114,8 @@ void plot_losses(const PlotOptions& options) {
 }
 
 void plot_attention(const PlotOptions& options) {
-  require(options.folders.size() == 1,
-          "plot --attention takes one run, got ", options.folders.size());
+  require(options.folders.size() == 1, "plot --attention takes one run, got ",
+          options.folders.size());
   const std::string out = picture_of(options, "attention.png");
   draw_picture(attention_script(options.folders[0], options.picture), out,
                {1500, 800});

@@ -14,6 +14,25 @@ bool Repetitions::more() {
   return !enough;
 }
 
+void Marks::mark() {
+  if (device_.is_cpu()) return times_.push_back(watch_.seconds());
+  events_.emplace_back(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
+  events_.back().record(
+      c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+}
+
+std::vector<double> Marks::seconds() {
+  std::vector<double> between;
+  if (!events_.empty()) events_.back().synchronize();
+  for (size_t i = 1; i < events_.size(); ++i) {
+    between.push_back(events_[i - 1].elapsedTime(events_[i]) / 1e3);
+  }
+  for (size_t i = 1; i < times_.size(); ++i) {
+    between.push_back(times_[i] - times_[i - 1]);
+  }
+  return between;
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t middle = values.size() / 2;

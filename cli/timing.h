@@ -1,6 +1,8 @@
 // Median times of repeated measurements.
 #pragma once
 
+#include <c10/core/Event.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -32,6 +34,24 @@ class Repetitions {
   int64_t wanted_;
   int64_t done_ = 0;
   Stopwatch total_;
+};
+
+// Times on the stream of a device: how long the device took, however far the
+// host was ahead. On the CPU, where nothing is ahead, the clock.
+class Marks {
+ public:
+  explicit Marks(at::Device device) : device_(device) {}
+
+  void mark();
+
+  // Seconds between neighbouring marks; waits for the last one.
+  std::vector<double> seconds();
+
+ private:
+  at::Device device_;
+  std::vector<c10::Event> events_;
+  Stopwatch watch_;
+  std::vector<double> times_;
 };
 
 double median(std::vector<double> values);

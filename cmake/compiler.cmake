@@ -1,13 +1,22 @@
 # How everything of ours is compiled: warnings, sanitizers, a compiler cache.
 
-add_compile_options(-Wall -Wextra -Wpedantic)
+function(add_cxx_options)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${ARGN}>")
+endfunction()
+function(add_cuda_options)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${ARGN}>")
+endfunction()
+
+add_cxx_options(-Wall -Wextra -Wpedantic)
+add_cuda_options(-Xcompiler=-Wall,-Wextra)  # what nvcc writes is not pedantic
 if(REFORMER_WERROR)
-  add_compile_options(-Werror)
+  add_cxx_options(-Werror)
+  add_cuda_options(-Werror=all-warnings -Xcompiler=-Werror)
 endif()
 
 if(REFORMER_SANITIZE)
   # -O1 keeps stack traces readable and the tests within minutes.
-  add_compile_options(
+  add_cxx_options(
     -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)

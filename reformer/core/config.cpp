@@ -169,6 +169,8 @@ void check_train_counts(const TrainConfig& train) {
 void check_optimizer(const TrainConfig& train) {
   require_among("train.optimizer", train.optimizer,
                 {"adafactor", "adam", "adamw"});
+  require_among("train.precision", train.precision,
+                {"auto", "float32", "bfloat16"});
   require_among("train.schedule", train.schedule,
                 {"constant", "rsqrt", "cosine"});
   require_positive("train.learning_rate", train.learning_rate);

@@ -76,6 +76,7 @@ struct TrainConfig {
   int64_t keep = 2;
   int64_t log_every = 10;
   double minutes = 0;
+  std::string precision = "auto";
 
   template <class Visitor>
   void visit(Visitor&& v) {
@@ -104,6 +105,9 @@ struct TrainConfig {
       "steps between checkpoints; 0: at the end only");
     v("train.keep", keep, "checkpoints to keep, besides the best");
     v("train.log_every", log_every, "steps between lines of metrics");
+    v("train.precision", precision,
+      "of products and attention: float32, bfloat16 (GPU only), or auto: "
+      "bfloat16 on a GPU, float32 on a CPU");
     v("train.minutes", minutes, "stop after so many minutes; 0: after steps");
   }
 };

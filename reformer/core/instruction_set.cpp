@@ -30,9 +30,12 @@ std::atomic<InstructionSet>& current() {
 
 std::string name_of(InstructionSet set) {
   switch (set) {
-    case InstructionSet::kPlain: return "plain";
-    case InstructionSet::kAvx2: return "avx2";
-    case InstructionSet::kAvx512: return "avx512";
+    case InstructionSet::kPlain:
+      return "plain";
+    case InstructionSet::kAvx2:
+      return "avx2";
+    case InstructionSet::kAvx512:
+      return "avx512";
   }
   return "unknown";
 }
@@ -42,10 +45,9 @@ std::vector<InstructionSet> supported_instruction_sets() {
 #ifdef REFORMER_HAVE_X86
   // The levels x86-64-v3 and -v4 that the kernels are compiled for, by the
   // features of theirs that the kernels' code can contain.
-  const bool v3 = __builtin_cpu_supports("avx2") &&
-                  __builtin_cpu_supports("fma") &&
-                  __builtin_cpu_supports("bmi") &&
-                  __builtin_cpu_supports("bmi2");
+  const bool v3 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") &&
                   __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") &&

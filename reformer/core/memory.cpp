@@ -78,7 +78,8 @@ void* allocate_scratch(std::size_t bytes) {
   constexpr std::size_t kAlignment = 64;
   void* data = released_blocks.take(bytes);
   if (data == nullptr) {
-    data = std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
+    data =
+        std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
   }
   if (data == nullptr) throw std::bad_alloc();
   memory::add(static_cast<int64_t>(bytes));

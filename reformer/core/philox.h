@@ -12,7 +12,7 @@ namespace reformer {
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
 
-inline PhiloxCounter philox(PhiloxKey key, PhiloxCounter counter) {
+constexpr PhiloxCounter philox(PhiloxKey key, PhiloxCounter counter) {
   constexpr uint32_t kMultiplier0 = 0xD2511F53;
   constexpr uint32_t kMultiplier1 = 0xCD9E8D57;
   constexpr uint32_t kWeyl0 = 0x9E3779B9;

@@ -2,7 +2,11 @@
 // drops the same elements again and no mask is ever stored.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+
+#include "reformer/core/philox.h"
+#include "reformer/kernels/bf16.h"
 
 namespace reformer::kernels {
 
@@ -24,9 +28,35 @@ struct CounterDropoutArgs {
   double probability;      // of an element to become 0
 };
 
+// An element's counter is its row of the batch, its position and its column;
+// one Philox call decides on eight elements, 16 bits each.
+constexpr PhiloxKey dropout_philox_key(const DropoutKey& key) {
+  const auto mixed = philox(
+      {static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32)},
+      {static_cast<uint32_t>(key.step), static_cast<uint32_t>(key.step >> 32),
+       key.site, /*purpose: dropout=*/0x44726f70});
+  return {mixed[0], mixed[1]};
+}
+
+struct DropoutRule {
+  uint32_t threshold;  // what is drawn below it becomes 0
+  double scale;        // of the others
+};
+
+inline DropoutRule dropout_rule(double probability) {
+  const auto threshold =
+      static_cast<uint32_t>(std::min(probability * 65536.0, 65535.0));
+  return {threshold, 1.0 / (1.0 - threshold / 65536.0)};
+}
+
 namespace cpu {
 void counter_dropout(const CounterDropoutArgs<float>& args);
 void counter_dropout(const CounterDropoutArgs<double>& args);
 }  // namespace cpu
+
+namespace cuda {
+void counter_dropout(const CounterDropoutArgs<float>& args, void* stream);
+void counter_dropout(const CounterDropoutArgs<Bf16>& args, void* stream);
+}  // namespace cuda
 
 }  // namespace reformer::kernels

@@ -33,4 +33,10 @@ namespace cpu {
 IntervalStatistics interval_statistics(const IntervalStatisticsArgs& args);
 }
 
+namespace cuda {
+// `sums`: one IntervalStatistics in device memory, written.
+void interval_statistics(const IntervalStatisticsArgs& args,
+                         IntervalStatistics* sums, void* stream);
+}  // namespace cuda
+
 }  // namespace reformer::kernels

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "reformer/kernels/bf16.h"
 #include "reformer/kernels/rows.h"
 
 namespace reformer::kernels {
@@ -28,5 +29,11 @@ namespace cpu {
 void lsh_buckets(const LshBucketsArgs<float>& args);
 void lsh_buckets(const LshBucketsArgs<double>& args);
 }  // namespace cpu
+
+// d_head a multiple of 8 up to 128; every vector 16-byte aligned.
+namespace cuda {
+void lsh_buckets(const LshBucketsArgs<float>& args, void* stream);
+void lsh_buckets(const LshBucketsArgs<Bf16>& args, void* stream);
+}  // namespace cuda
 
 }  // namespace reformer::kernels

@@ -14,7 +14,7 @@ struct Rows {
   int64_t head_stride = 0;
   int64_t row_stride = 0;
 
-  T* head(int64_t batch, int64_t head) const {
+  constexpr T* head(int64_t batch, int64_t head) const {
     return data + batch * batch_stride + head * head_stride;
   }
 };

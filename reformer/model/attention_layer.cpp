@@ -1,11 +1,11 @@
 #include "reformer/model/attention_layer.h"
 
-#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 
 #include "reformer/core/bucket_count.h"
 #include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/full_attention.h"
+#include "reformer/ops/layer_norm.h"
 #include "reformer/ops/local_attention.h"
 #include "reformer/ops/lsh_attention.h"
 
@@ -18,7 +18,8 @@ AttentionLayer::AttentionLayer(const Config& config, int64_t layer,
       heads_(config.model.heads),
       d_head_(head_size(config.model)),
       dropout_(config.model.dropout),
-      lsh_(config.lsh) {
+      lsh_(config.lsh),
+      compute_(store.placement().compute) {
   // The number of buckets belongs to the model, not to an input's length: a
   // prefix must hash as the whole does.
   if (lsh_.n_buckets == 0) {
@@ -42,14 +43,13 @@ AttentionLayer::AttentionLayer(const Config& config, int64_t layer,
 
 at::Tensor AttentionLayer::split_heads(const at::Tensor& x,
                                        const at::Tensor& weight) const {
-  return at::linear(x, weight)  // [batch, length, heads * d_head]
+  return at::linear(x, weight.to(compute_))  // [batch, length, heads * d_head]
       .view({x.size(0), x.size(1), heads_, d_head_})
       .transpose(1, 2);  // [batch, heads, length, d_head]
 }
 
 Projected AttentionLayer::project(const at::Tensor& x) const {
-  const auto normed =
-      at::layer_norm(x, {x.size(2)}, norm_weight_, norm_bias_);
+  const auto normed = layer_norm(x, norm_weight_, norm_bias_, compute_);
   return {split_heads(normed, qk_),
           k_.defined() ? split_heads(normed, k_) : at::Tensor(),
           split_heads(normed, v_)};
@@ -77,7 +77,7 @@ at::Tensor AttentionLayer::join(const at::Tensor& attended) const {
   const auto rows =  // [batch, length, heads * d_head]
       attended.transpose(1, 2).reshape(
           {attended.size(0), attended.size(2), heads_ * d_head_});
-  return at::linear(rows, output_);
+  return at::linear(rows, output_.to(compute_));
 }
 
 at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,

@@ -58,6 +58,7 @@ class AttentionLayer {
   int64_t d_head_;
   double dropout_;
   LshConfig lsh_;
+  at::ScalarType compute_;
   at::Tensor norm_weight_;  // [d_model]
   at::Tensor norm_bias_;    // [d_model]
   at::Tensor qk_;           // [heads * d_head, d_model]; of full attention: q

@@ -1,21 +1,21 @@
 #include "reformer/model/feed_forward.h"
 
 #include <ATen/ops/gelu.h>
-#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
 
 #include <algorithm>
 
+#include "reformer/model/parts.h"
 #include "reformer/ops/counter_dropout.h"
+#include "reformer/ops/layer_norm.h"
 
 namespace reformer {
 
-int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch) {
+int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch,
+                           at::DeviceType device) {
   if (model.feed_forward_chunk > 0) return model.feed_forward_chunk;
-  // About 4M numbers, 16 MiB: products stay large, memory small.
-  constexpr int64_t kNumbers = int64_t{4} << 20;
-  return std::max<int64_t>(64, kNumbers / (model.d_ff * batch));
+  return std::max<int64_t>(64, part_numbers(device) / (model.d_ff * batch));
 }
 
 FeedForward::FeedForward(const Config& config, int64_t layer,
@@ -23,7 +23,8 @@ FeedForward::FeedForward(const Config& config, int64_t layer,
     : layer_(layer),
       model_(config.model),
       gelu_(config.model.activation == "gelu"),
-      dropout_(config.model.dropout) {
+      dropout_(config.model.dropout),
+      placement_(store.placement()) {
   const std::string name = "blocks." + std::to_string(layer) + ".feed_forward.";
   const int64_t d_model = config.model.d_model;
   const int64_t d_ff = config.model.d_ff;
@@ -36,17 +37,21 @@ FeedForward::FeedForward(const Config& config, int64_t layer,
 }
 
 int64_t FeedForward::chunk(int64_t batch) const {
-  return feed_forward_chunk(model_, batch);
+  return feed_forward_chunk(model_, batch, placement_.device.type());
 }
 
 at::Tensor FeedForward::forward(const at::Tensor& x, const Pass& pass,
                                 int64_t first_position) const {
-  const auto normed = at::layer_norm(x, {x.size(2)}, norm_weight_, norm_bias_);
+  const auto cast = [&](const at::Tensor& w) {
+    return w.to(placement_.compute);
+  };
+  const auto normed =
+      layer_norm(x, norm_weight_, norm_bias_, placement_.compute);
   const auto inner =  // [batch, part, d_ff]
-      at::linear(normed, in_weight_, in_bias_);
+      at::linear(normed, cast(in_weight_), cast(in_bias_));
   const auto active = gelu_ ? at::gelu(inner, "tanh") : at::relu(inner);
   return counter_dropout(
-      at::linear(active, out_weight_, out_bias_),
+      at::linear(active, cast(out_weight_), cast(out_bias_)),
       pass.training ? dropout_ : 0.0,
       {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_ + 1)},
       first_position);

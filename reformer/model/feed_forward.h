@@ -10,7 +10,8 @@
 namespace reformer {
 
 // Positions of `batch` sequences that are taken at once.
-int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch);
+int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch,
+                           at::DeviceType device = at::kCPU);
 
 class FeedForward {
  public:
@@ -32,6 +33,7 @@ class FeedForward {
   ModelConfig model_;
   bool gelu_;
   double dropout_;
+  Placement placement_;
   at::Tensor norm_weight_;  // [d_model]
   at::Tensor norm_bias_;    // [d_model]
   at::Tensor in_weight_;    // [d_ff, d_model]

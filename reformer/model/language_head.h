@@ -29,7 +29,11 @@ struct LossSums {
 };
 
 // Positions of `batch` sequences that are taken at once.
-int64_t loss_chunk(const ModelConfig& model, int64_t batch);
+int64_t loss_chunk(const ModelConfig& model, int64_t batch,
+                   at::DeviceType device = at::kCPU);
+
+// As the device counts them, [3] float64: loss, count, correct.
+LossSums read(const at::Tensor& sums);
 
 class LanguageHead {
  public:
@@ -41,20 +45,23 @@ class LanguageHead {
   //   y        the stack's output
   //   symbols  [batch, length] int64: what each position should predict
   //   weights  [batch, length] bool: which count
-  LossSums loss(const Streams& y, const at::Tensor& symbols,
-                const at::Tensor& weights) const;
+  //   returns  [3] float64 on the device, for `read`: nothing waits for it here
+  at::Tensor loss(const Streams& y, const at::Tensor& symbols,
+                  const at::Tensor& weights) const;
 
   // Likewise, and adds the gradients of scale * (sum of losses) to the
   // parameters'; returns those of y in `d_y`. Logits of more than a part of the
   // positions never exist.
-  LossSums backward(const Streams& y, const at::Tensor& symbols,
-                    const at::Tensor& weights, double scale,
-                    Streams& d_y) const;
+  at::Tensor backward(const Streams& y, const at::Tensor& symbols,
+                      const at::Tensor& weights, double scale,
+                      Streams& d_y) const;
 
  private:
-  at::Tensor read(const Streams& y) const;  // [batch, length, width]
+  at::Tensor joined(const Streams& y) const;  // [batch, length, width]
+  int64_t chunk(int64_t batch) const;
 
   ModelConfig model_;
+  Placement placement_;
   bool two_streams_;
   at::Tensor norm_weight_;  // [width]: d_model, or twice that
   at::Tensor norm_bias_;    // [width]

@@ -14,13 +14,13 @@
 
 namespace reformer {
 
-LanguageModel::LanguageModel(const Config& config, at::ScalarType type)
+LanguageModel::LanguageModel(const Config& config, const Placement& placement)
     : config_((check(config), config)),
-      store_(static_cast<uint64_t>(config.train.seed), type),
-      embedding_(store_.normal("embedding.weight",
-                               {config.model.vocabulary + 1,
-                                config.model.d_model},
-                               1 / std::sqrt(double(config.model.d_model)))),
+      store_(static_cast<uint64_t>(config.train.seed), placement),
+      embedding_(
+          store_.normal("embedding.weight",
+                        {config.model.vocabulary + 1, config.model.d_model},
+                        1 / std::sqrt(double(config.model.d_model)))),
       positions_(config, store_),
       stack_(make_stack(config, store_)),
       head_(config, stack_->two_streams(), store_) {}
@@ -35,6 +35,15 @@ at::Tensor LanguageModel::shifted(const at::Tensor& symbols) const {
   return at::cat({start, symbols.narrow(1, 0, symbols.size(1) - 1)}, 1);
 }
 
+at::Tensor LanguageModel::here(const at::Tensor& x) const {
+  const auto device = placement().device;
+  if (x.device() == device) return x;
+  // From pinned memory the copy joins the queue; from any other the host would
+  // wait for all that is in it.
+  return (device.is_cpu() ? x : x.pin_memory())
+      .to(device, x.scalar_type(), /*non_blocking=*/true);
+}
+
 at::Tensor LanguageModel::embed(const at::Tensor& inputs,
                                 int64_t first_position) const {
   return at::embedding(embedding_, inputs) *
@@ -45,7 +54,8 @@ at::Tensor LanguageModel::embed(const at::Tensor& inputs,
 // Both streams start as the embedded input.
 Streams LanguageModel::begin(const at::Tensor& inputs) const {
   const at::NoGradGuard no_grad;
-  const auto x = embed(inputs, /*first_position=*/0);  // [batch, length, d_model]
+  const auto x =
+      embed(inputs, /*first_position=*/0);  // [batch, length, d_model]
   return {x.clone(), x};
 }
 
@@ -59,18 +69,26 @@ void LanguageModel::embed_backward(const at::Tensor& inputs,
 LossSums LanguageModel::evaluate(const at::Tensor& symbols,
                                  const at::Tensor& weights,
                                  const Pass& pass) const {
-  return head_.loss(stack_->evaluate(begin(shifted(symbols)), pass, nullptr), symbols,
-                    weights);
+  const auto wanted = here(symbols);
+  const auto y = stack_->evaluate(begin(shifted(wanted)), pass, nullptr);
+  return read(head_.loss(y, wanted, here(weights)));
 }
 
 LossSums LanguageModel::train(const at::Tensor& symbols,
                               const at::Tensor& weights, const Pass& pass,
                               double scale) {
+  return read(add_gradients(symbols, weights, pass, scale));
+}
+
+at::Tensor LanguageModel::add_gradients(const at::Tensor& symbols,
+                                        const at::Tensor& weights,
+                                        const Pass& pass, double scale) {
   const at::NoGradGuard no_grad;
-  const auto inputs = shifted(symbols);
+  const auto wanted = here(symbols);
+  const auto inputs = shifted(wanted);
   auto y = stack_->forward(begin(inputs), pass);
   Streams d_y;
-  const auto sums = head_.backward(y, symbols, weights, scale, d_y);
+  const auto sums = head_.backward(y, wanted, here(weights), scale, d_y);
   embed_backward(inputs, stack_->backward(std::move(y), std::move(d_y)));
   for (auto& parameter : parameters()) {
     parameter.gradient = parameter.value.grad();
@@ -82,13 +100,13 @@ at::Tensor LanguageModel::logits(const at::Tensor& symbols, const Pass& pass,
                                  std::vector<at::Tensor>* buckets) const {
   const at::NoGradGuard no_grad;
   return head_.logits(
-      stack_->evaluate(begin(shifted(symbols)), pass, buckets));
+      stack_->evaluate(begin(shifted(here(symbols))), pass, buckets));
 }
 
 double LanguageModel::overflow(const at::Tensor& symbols,
                                const Pass& pass) const {
   std::vector<at::Tensor> buckets;
-  stack_->evaluate(begin(shifted(symbols)), pass, &buckets);
+  stack_->evaluate(begin(shifted(here(symbols))), pass, &buckets);
   double sum = 0;
   int64_t layers = 0;
   for (std::size_t i = 0; i < buckets.size(); ++i) {

@@ -16,13 +16,12 @@ namespace reformer {
 
 class LanguageModel {
  public:
-  // Parameters drawn from config.train.seed. `type`: float32, or float64 for
-  // gradient checks. Throws Error for an impossible config.
-  explicit LanguageModel(const Config& config,
-                         at::ScalarType type = at::kFloat);
+  // Parameters drawn from config.train.seed, the same on every device. Throws
+  // Error for an impossible config.
+  explicit LanguageModel(const Config& config, const Placement& placement = {});
 
-  //   symbols  [batch, length] int64 in [0, vocabulary)
-  //   weights  [batch, length] bool: which symbols count
+  //   symbols  [batch, length] int64 in [0, vocabulary), on any device
+  //   weights  [batch, length] bool: which symbols count, likewise
   //
   // Inputs are the symbols shifted right behind a start symbol, so every symbol
   // is predicted exactly once, from those before it.
@@ -33,6 +32,11 @@ class LanguageModel {
   // parameters (Parameter::gradient).
   LossSums train(const at::Tensor& symbols, const at::Tensor& weights,
                  const Pass& pass, double scale);
+
+  // The same, but nothing waits for the device: the sums stay there, [3]
+  // float64, for reformer::read.
+  at::Tensor add_gradients(const at::Tensor& symbols, const at::Tensor& weights,
+                           const Pass& pass, double scale);
 
   // Logits [batch, length, vocabulary] of every symbol's prediction. `buckets`,
   // where given, receives what each layer hashed to.
@@ -49,6 +53,7 @@ class LanguageModel {
     return store_.parameters();
   }
   const Config& config() const { return config_; }
+  const Placement& placement() const { return store_.placement(); }
   Stack& stack() { return *stack_; }
   const Stack& stack() const { return *stack_; }
   const Positions& positions() const { return positions_; }
@@ -60,6 +65,7 @@ class LanguageModel {
   at::Tensor embed(const at::Tensor& inputs, int64_t first_position) const;
 
  private:
+  at::Tensor here(const at::Tensor& x) const;  // on the model's device
   at::Tensor shifted(const at::Tensor& symbols) const;
   Streams begin(const at::Tensor& inputs) const;
   void embed_backward(const at::Tensor& inputs, const Streams& d_x);

@@ -42,15 +42,17 @@ at::Tensor drawn(at::IntArrayRef sizes, uint64_t seed, const std::string& name,
 
 }  // namespace
 
-ParameterStore::ParameterStore(uint64_t seed, at::ScalarType type)
-    : seed_(seed), type_(type) {}
+ParameterStore::ParameterStore(uint64_t seed, const Placement& placement)
+    : seed_(seed), placement_(placement) {}
 
 at::Tensor ParameterStore::given(const std::string& name,
                                  const at::Tensor& value) {
   for (const auto& parameter : parameters_) {
     require(parameter.name != name, "model: two parameters are named ", name);
   }
-  auto tensor = value.to(type_).clone().requires_grad_();
+  auto tensor =
+      value.to(placement_.device, placement_.type, false, /*copy=*/true)
+          .requires_grad_();
   parameters_.push_back({name, tensor, {}});
   return tensor;
 }

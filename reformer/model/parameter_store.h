@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reformer/model/parameter.h"
+#include "reformer/model/placement.h"
 
 namespace reformer {
 
@@ -16,7 +17,7 @@ namespace reformer {
 // global random generator is never touched.
 class ParameterStore {
  public:
-  ParameterStore(uint64_t seed, at::ScalarType type);
+  ParameterStore(uint64_t seed, const Placement& placement);
 
   // Each adds a parameter and returns its tensor, which requires gradients.
   at::Tensor constant(const std::string& name, at::IntArrayRef sizes,
@@ -26,13 +27,13 @@ class ParameterStore {
   at::Tensor glorot(const std::string& name, int64_t outputs, int64_t inputs);
   at::Tensor given(const std::string& name, const at::Tensor& value);
 
-  at::ScalarType type() const { return type_; }
+  const Placement& placement() const { return placement_; }
   std::vector<Parameter>& parameters() { return parameters_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
  private:
   uint64_t seed_;
-  at::ScalarType type_;
+  Placement placement_;
   std::vector<Parameter> parameters_;
 };
 

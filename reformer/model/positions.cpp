@@ -2,6 +2,7 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 
 #include <cmath>
@@ -17,8 +18,7 @@ at::Tensor sinusoids(int64_t first, int64_t length, int64_t width) {
   auto table = at::empty({length, width}, at::kDouble);
   double* data = table.mutable_data_ptr<double>();
   for (int64_t c = 0; c < width; ++c) {
-    const double rate =
-        std::pow(10000.0, -double(c / 2 * 2) / double(width));
+    const double rate = std::pow(10000.0, -double(c / 2 * 2) / double(width));
     for (int64_t p = 0; p < length; ++p) {
       const double angle = double(first + p) * rate;
       data[p * width + c] = c % 2 == 0 ? std::sin(angle) : std::cos(angle);
@@ -30,7 +30,7 @@ at::Tensor sinusoids(int64_t first, int64_t length, int64_t width) {
 Positions::Positions(const Config& config, ParameterStore& store)
     : kind_(config.model.positions),
       d_model_(config.model.d_model),
-      type_(store.type()) {
+      placement_(store.placement()) {
   if (kind_ == "learned") {
     shape_ = {config.train.length};
     tables_ = {store.given("positions.weight",
@@ -52,21 +52,27 @@ int64_t Positions::limit() const {
 }
 
 at::Tensor Positions::encode(int64_t first, int64_t length) const {
-  if (kind_ == "sinusoid") return sinusoids(first, length, d_model_).to(type_);
+  if (kind_ == "sinusoid") {
+    return sinusoids(first, length, d_model_)
+        .to(placement_.device, placement_.type);
+  }
   const int64_t most = limit();
   require(first + length <= most, "positions: this model has ", most,
           " positions, got ", first + length,
           "; train with a larger train.length or model.axial_shape, or with "
           "sinusoid positions");
   if (shape_.size() == 1) return tables_[0].narrow(0, first, length);
-  const auto position = at::arange(first, first + length, at::kLong);
+  const auto position = at::arange(
+      first, first + length,
+      at::TensorOptions().dtype(at::kLong).device(placement_.device));
   std::vector<at::Tensor> parts;
   int64_t below = most;  // positions that share a coordinate of this axis
   for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
     below /= shape_[axis];
     const auto coordinate =
         position.div(below, "floor").remainder(shape_[axis]);
-    parts.push_back(tables_[axis].index_select(0, coordinate));
+    // Not index_select, whose gradient is summed in any order on a GPU.
+    parts.push_back(at::embedding(tables_[axis], coordinate));
   }
   return at::cat(parts, 1);
 }

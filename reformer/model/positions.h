@@ -29,7 +29,7 @@ class Positions {
  private:
   std::string kind_;
   int64_t d_model_;
-  at::ScalarType type_;
+  Placement placement_;
   std::vector<int64_t> shape_;      // axial: the axes' lengths
   std::vector<at::Tensor> tables_;  // [axis length, axis width]
 };

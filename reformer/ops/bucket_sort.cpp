@@ -6,30 +6,50 @@
 #include "reformer/core/errors.h"
 #include "reformer/kernels/bucket_sort.h"
 #include "reformer/ops/checks.h"
+#include "reformer/ops/device.h"
 
 namespace reformer {
 
 SortedRounds bucket_sort(const at::Tensor& buckets, int64_t n_buckets,
-                         const at::Tensor& mask) {
+                         const at::Tensor& mask, int64_t natural_rounds,
+                         const kernels::LshIntervalsArgs* intervals) {
   constexpr const char* kOp = "bucket_sort";
   check_bucket_shape(kOp, buckets);
   const int64_t batch = buckets.size(0);
   const int64_t heads = buckets.size(1);
-  const int64_t rounds = buckets.size(2);
+  const int64_t rounds = natural_rounds + buckets.size(2);
   const int64_t length = buckets.size(3);
-  check_mask(kOp, mask, batch, length);
+  check_mask(kOp, mask, buckets.device(), batch, length);
   require(n_buckets >= 1 && n_buckets <= kMaxBuckets, kOp,
           ": n_buckets must be from 1 to ", kMaxBuckets, ", got ", n_buckets);
   check_bucket_range(kOp, buckets, n_buckets, mask);
 
-  SortedRounds sorted{at::empty({batch, heads, rounds, length}, at::kInt),
-                      at::empty({batch, heads, length, rounds}, at::kInt)};
+  const auto options = buckets.options().dtype(at::kInt);
+  SortedRounds sorted{
+      at::empty({batch, heads, rounds, length}, options),
+      at::empty({batch, heads, length, rounds}, options),
+      at::empty({batch, heads, rounds, n_buckets + 1}, options)};
   const auto ids = buckets.contiguous();
   const auto real = mask.defined() ? mask.contiguous() : mask;
-  kernels::cpu::bucket_sort({ids.const_data_ptr<uint16_t>(), mask_data(real),
-                             sorted.order.mutable_data_ptr<int32_t>(),
-                             sorted.place.mutable_data_ptr<int32_t>(), batch,
-                             heads, rounds, length, n_buckets});
+  const kernels::BucketSortArgs args{ids.const_data_ptr<uint16_t>(),
+                                     mask_data(real),
+                                     sorted.order.mutable_data_ptr<int32_t>(),
+                                     sorted.place.mutable_data_ptr<int32_t>(),
+                                     batch,
+                                     heads,
+                                     rounds,
+                                     length,
+                                     n_buckets,
+                                     sorted.starts.mutable_data_ptr<int32_t>(),
+                                     natural_rounds};
+  if (buckets.is_cuda()) {
+    const auto workspace =
+        workspace_of(kernels::cuda::bucket_sort_workspace(args), buckets);
+    kernels::cuda::bucket_sort(args, intervals, workspace.mutable_data_ptr(),
+                               current_stream(buckets));
+  } else {
+    kernels::cpu::bucket_sort(args);
+  }
   return sorted;
 }
 

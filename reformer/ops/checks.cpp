@@ -16,28 +16,41 @@ void check_length(const char* op, const char* name, int64_t length) {
           " must be from 1 to ", kMaxLength, ", got ", length);
 }
 
-void check_on_cpu(const char* op, const char* name, const at::Tensor& x) {
-  require(x.device().is_cpu(), op, ": ", name,
-          " must be on the CPU, the only device of this build, got ",
-          x.device().str());
+void check_same_device(const char* op, const char* name, const at::Tensor& x,
+                       at::Device device) {
+  require(x.device() == device, op, ": ", name, " must be on ", device.str(),
+          ", as the other tensors, got ", x.device().str());
 }
 
 }  // namespace
+
+void check_type_and_device(const char* op, const char* name,
+                           const at::Tensor& x) {
+  const auto type = x.scalar_type();
+  require(x.is_cpu() || x.is_cuda(), op, ": ", name,
+          " must be on the CPU or on CUDA, got ", x.device().str());
+  require(
+      type == at::kFloat || type == (x.is_cuda() ? at::kBFloat16 : at::kDouble),
+      op, ": ", name, " must be float32 or ",
+      x.is_cuda() ? "bfloat16 on CUDA" : "float64", ", got ",
+      at::toString(type));
+}
 
 void check_vectors(const char* op, const char* name, const at::Tensor& x) {
   require(x.defined(), op, ": ", name, " must be a tensor, got none");
   require(x.dim() == 4, op, ": ", name,
           " must be [batch, heads, length, d_head], got sizes ", x.sizes());
-  require(x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble, op,
-          ": ", name, " must be float32 or float64, got ",
-          at::toString(x.scalar_type()));
-  check_on_cpu(op, name, x);
+  check_type_and_device(op, name, x);
   require(x.size(0) >= 1 && x.size(1) >= 1, op, ": ", name,
           " must have a batch and heads of at least 1, got sizes ", x.sizes());
   check_length(op, name, x.size(2));
   require(x.size(3) >= kMinHeadSize && x.size(3) <= kMaxHeadSize, op,
           ": d_head of ", name, " must be from ", kMinHeadSize, " to ",
           kMaxHeadSize, ", got ", x.size(3));
+  require(!x.is_cuda() ||
+              (x.size(3) % kMinHeadSize == 0 && x.size(3) <= kMaxCudaHeadSize),
+          op, ": d_head of ", name, " must be a multiple of ", kMinHeadSize,
+          " up to ", kMaxCudaHeadSize, " on CUDA, got ", x.size(3));
 }
 
 void check_like(const char* op, const char* name, const at::Tensor& x,
@@ -49,18 +62,18 @@ void check_like(const char* op, const char* name, const at::Tensor& x,
           " must have the type of ", like_name, ", ",
           at::toString(like.scalar_type()), ", got ",
           at::toString(x.scalar_type()));
-  check_on_cpu(op, name, x);
+  check_same_device(op, name, x, like.device());
 }
 
-void check_mask(const char* op, const at::Tensor& mask, int64_t batch,
-                int64_t length) {
+void check_mask(const char* op, const at::Tensor& mask, at::Device device,
+                int64_t batch, int64_t length) {
   if (!mask.defined()) return;
   require(mask.scalar_type() == at::kBool, op, ": mask must be bool, got ",
           at::toString(mask.scalar_type()));
   require(mask.dim() == 2 && mask.size(0) == batch && mask.size(1) == length,
           op, ": mask must be [batch, length] = [", batch, ", ", length,
           "], got sizes ", mask.sizes());
-  check_on_cpu(op, "mask", mask);
+  check_same_device(op, "mask", mask, device);
 }
 
 void check_bucket_shape(const char* op, const at::Tensor& buckets) {
@@ -71,7 +84,6 @@ void check_bucket_shape(const char* op, const at::Tensor& buckets) {
   require(buckets.scalar_type() == at::kUInt16, op,
           ": buckets must be uint16, got ",
           at::toString(buckets.scalar_type()));
-  check_on_cpu(op, "buckets", buckets);
   require(buckets.size(0) >= 1 && buckets.size(1) >= 1, op,
           ": buckets must have a batch and heads of at least 1, got sizes ",
           buckets.sizes());
@@ -82,6 +94,7 @@ void check_bucket_shape(const char* op, const at::Tensor& buckets) {
 
 void check_bucket_range(const char* op, const at::Tensor& buckets,
                         int64_t n_buckets, const at::Tensor& mask) {
+  if (buckets.is_cuda()) return;
   const auto ids = buckets.contiguous();
   const auto real = mask.defined() ? mask.contiguous() : mask;
   const int64_t length = ids.size(3);
@@ -89,9 +102,9 @@ void check_bucket_range(const char* op, const at::Tensor& buckets,
   std::atomic<int64_t> largest{0};
   parallel_tasks(ids.size(0) * rows_per_batch, [&](int64_t row) {
     const uint16_t* id = ids.const_data_ptr<uint16_t>() + row * length;
-    const bool* is_real =
-        real.defined() ? mask_data(real) + row / rows_per_batch * length
-                       : nullptr;
+    const bool* is_real = real.defined()
+                              ? mask_data(real) + row / rows_per_batch * length
+                              : nullptr;
     int64_t here = 0;
     for (int64_t i = 0; i < length; ++i) {
       if (!is_real || is_real[i]) here = std::max<int64_t>(here, id[i]);
@@ -100,12 +113,29 @@ void check_bucket_range(const char* op, const at::Tensor& buckets,
     while (here > seen && !largest.compare_exchange_weak(seen, here)) {
     }
   });
-  require(largest < n_buckets, op, ": buckets must be below n_buckets = ",
-          n_buckets, ", got ", largest.load());
+  require(largest < n_buckets, op,
+          ": buckets must be below n_buckets = ", n_buckets, ", got ",
+          largest.load());
+}
+
+void check_on_cpu(const char* op, const char* name, const at::Tensor& x) {
+  require(x.is_cpu(), op, ": ", name, " must be on the CPU, got ",
+          x.device().str());
 }
 
 at::Tensor with_contiguous_rows(const at::Tensor& x) {
-  return !x.defined() || x.stride(3) == 1 ? x : x.contiguous();
+  if (!x.defined()) return x;
+  bool fits = x.stride(3) == 1;
+  if (x.is_cuda()) {
+    constexpr uintptr_t kAlignment = 16;
+    fits = fits &&
+           reinterpret_cast<uintptr_t>(x.const_data_ptr()) % kAlignment == 0;
+    for (int64_t dim = 0; dim < 3; ++dim) {
+      const auto bytes = static_cast<uintptr_t>(x.stride(dim)) * x.itemsize();
+      fits = fits && (x.size(dim) == 1 || bytes % kAlignment == 0);
+    }
+  }
+  return fits ? x : x.clone(at::MemoryFormat::Contiguous);
 }
 
 const bool* mask_data(const at::Tensor& mask) {

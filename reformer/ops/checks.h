@@ -10,42 +10,57 @@ namespace reformer {
 
 inline constexpr int64_t kMinHeadSize = 8;
 inline constexpr int64_t kMaxHeadSize = 256;
+// On CUDA: multiples of kMinHeadSize.
+inline constexpr int64_t kMaxCudaHeadSize = 128;
 
-// A tensor [batch, heads, length, d_head] that the attention kernels take.
+// float32 or float64 on the CPU, float32 or bfloat16 on CUDA.
+void check_type_and_device(const char* op, const char* name,
+                           const at::Tensor& x);
+
+// A tensor [batch, heads, length, d_head] that the attention kernels take,
+// of such a type.
 void check_vectors(const char* op, const char* name, const at::Tensor& x);
 
 // `x` has the sizes, type and device of `like`.
 void check_like(const char* op, const char* name, const at::Tensor& x,
                 const char* like_name, const at::Tensor& like);
 
-// Undefined, or [batch, length] bool on the CPU.
-void check_mask(const char* op, const at::Tensor& mask, int64_t batch,
-                int64_t length);
+// Undefined, or [batch, length] bool on that device.
+void check_mask(const char* op, const at::Tensor& mask, at::Device device,
+                int64_t batch, int64_t length);
 
-// [batch, heads, rounds, length] uint16 on the CPU, contents not looked at.
+// [batch, heads, rounds, length] uint16, contents not looked at.
 void check_bucket_shape(const char* op, const at::Tensor& buckets);
 
-// Every bucket of a real position is below n_buckets.
+// Every bucket of a real position is below n_buckets. Not looked at on CUDA,
+// where that would wait for the device; kernels there tolerate others.
 void check_bucket_range(const char* op, const at::Tensor& buckets,
                         int64_t n_buckets, const at::Tensor& mask);
 
-// The same tensor with the elements of a vector side by side.
+// For operations that no CUDA kernel has.
+void check_on_cpu(const char* op, const char* name, const at::Tensor& x);
+
+// The same tensor with the elements of a vector side by side and, on CUDA,
+// every vector at a multiple of 16 bytes.
 at::Tensor with_contiguous_rows(const at::Tensor& x);
 
 // The mask as the kernels take it: null where undefined. `mask` must be
 // contiguous and outlive the pointer.
 const bool* mask_data(const at::Tensor& mask);
 
+// T is the tensor's own type, or kernels::Bf16 for bfloat16.
 template <class T>
 kernels::Rows<const T> rows_of(const at::Tensor& x) {
   if (!x.defined()) return {};
-  return {x.const_data_ptr<T>(), x.stride(0), x.stride(1), x.stride(2)};
+  return {static_cast<const T*>(x.const_data_ptr()), x.stride(0), x.stride(1),
+          x.stride(2)};
 }
 
 template <class T>
 kernels::Rows<T> mutable_rows_of(const at::Tensor& x) {
   if (!x.defined()) return {};
-  return {x.mutable_data_ptr<T>(), x.stride(0), x.stride(1), x.stride(2)};
+  return {static_cast<T*>(x.mutable_data_ptr()), x.stride(0), x.stride(1),
+          x.stride(2)};
 }
 
 }  // namespace reformer

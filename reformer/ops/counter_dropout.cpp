@@ -4,27 +4,42 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "reformer/core/errors.h"
+#include "reformer/ops/checks.h"
+#include "reformer/ops/device.h"
 
 namespace reformer {
 namespace {
 
 constexpr const char* kOp = "counter_dropout";
 
-template <class T>
-void run(const at::Tensor& x, double probability, const DropoutKey& key,
-         int64_t first_position, const at::Tensor& y) {
-  kernels::cpu::counter_dropout(kernels::CounterDropoutArgs<T>{
-      key, x.const_data_ptr<T>(), y.mutable_data_ptr<T>(), x.size(0), x.size(1),
-      x.size(2), first_position, probability});
-}
-
 at::Tensor drop(const at::Tensor& x, double probability, const DropoutKey& key,
                 int64_t first_position) {
   const auto dense = x.contiguous();
   auto y = at::empty_like(dense);
-  x.scalar_type() == at::kDouble
-      ? run<double>(dense, probability, key, first_position, y)
-      : run<float>(dense, probability, key, first_position, y);
+  const auto arguments = [&]<class T>() {
+    return kernels::CounterDropoutArgs<T>{
+        key,
+        static_cast<const T*>(dense.const_data_ptr()),
+        static_cast<T*>(y.mutable_data_ptr()),
+        x.size(0),
+        x.size(1),
+        x.size(2),
+        first_position,
+        probability};
+  };
+  if (x.is_cuda()) {
+    void* stream = current_stream(x);
+    if (x.scalar_type() == at::kBFloat16) {
+      kernels::cuda::counter_dropout(arguments.operator()<kernels::Bf16>(),
+                                     stream);
+    } else {
+      kernels::cuda::counter_dropout(arguments.operator()<float>(), stream);
+    }
+  } else if (x.scalar_type() == at::kDouble) {
+    kernels::cpu::counter_dropout(arguments.operator()<double>());
+  } else {
+    kernels::cpu::counter_dropout(arguments.operator()<float>());
+  }
   return y;
 }
 
@@ -61,9 +76,7 @@ at::Tensor counter_dropout(const at::Tensor& x, double probability,
                            const DropoutKey& key, int64_t first_position) {
   require(x.defined() && x.dim() == 3, kOp,
           ": x must be [batch, length, width]");
-  require(x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble, kOp,
-          ": x must be float32 or float64, got ",
-          at::toString(x.scalar_type()));
+  check_type_and_device(kOp, "x", x);
   require(probability >= 0 && probability < 1, kOp,
           ": the probability must be from 0 to below 1, got ", probability);
   if (probability == 0) return x;

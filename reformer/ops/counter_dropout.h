@@ -9,7 +9,8 @@ namespace reformer {
 
 using kernels::DropoutKey;
 
-//   x        [batch, length, width]  float32 or float64
+//   x        [batch, length, width]  float32 or float64; on CUDA float32 or
+//            bfloat16
 //   returns  the same sizes, differentiable
 //
 // Each element becomes 0 with `probability` (to 1 in 65,536), else it is scaled

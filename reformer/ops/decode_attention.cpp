@@ -16,6 +16,7 @@ constexpr const char* kOp = "decode_attention";
 void check(const at::Tensor& q, const KeyValueCache& cache,
            const AttendedPositions& attended) {
   check_vectors(kOp, "q", q);
+  check_on_cpu(kOp, "q", q);
   require(q.sizes() == at::IntArrayRef(
                            {cache.batch(), cache.heads(), 1, cache.d_head()}) &&
               q.scalar_type() == cache.type(),

@@ -1,5 +1,7 @@
 #include "reformer/ops/full_attention.h"
 
+#include <ATen/ops/_scaled_dot_product_efficient_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 
 #include <tuple>
@@ -13,6 +15,23 @@ namespace {
 
 WindowRule everything(int64_t length) { return {Window::kTrailing, length}; }
 
+// The operators by name: the fallback of the general one builds
+// [length, length]. CUDA's flash operator takes no float32.
+at::Tensor flash_attention(const at::Tensor& q, const at::Tensor& k,
+                           const at::Tensor& v, bool causal) {
+  if (q.is_cpu()) {
+    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
+        q, k, v, /*dropout_p=*/0.0, causal));
+  }
+  if (q.scalar_type() == at::kBFloat16) {
+    return std::get<0>(at::_scaled_dot_product_flash_attention(
+        q, k, v, /*dropout_p=*/0.0, causal));
+  }
+  return std::get<0>(at::_scaled_dot_product_efficient_attention(
+      q, k, v, /*attn_bias=*/{}, /*compute_log_sumexp=*/true,
+      /*dropout_p=*/0.0, causal));
+}
+
 }  // namespace
 
 at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
@@ -22,28 +41,25 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
   check_vectors(kOp, "q", q);
   check_vectors(kOp, "k", k);
   check_like(kOp, "v", v, "k", k);
-  check_mask(kOp, mask, k.size(0), k.size(2));
+  check_mask(kOp, mask, q.device(), k.size(0), k.size(2));
   const bool plain = !causal && !mask.defined();
   require(k.size(0) == q.size(0) && k.size(1) == q.size(1) &&
               k.size(3) == q.size(3) && (plain || k.size(2) == q.size(2)) &&
-              k.scalar_type() == q.scalar_type(),
-          kOp, ": k must have the type and the sizes of q",
+              k.scalar_type() == q.scalar_type() && k.device() == q.device(),
+          kOp, ": k must have the type, the device and the sizes of q",
           plain ? " but for the length" : "", ", ",
           at::toString(q.scalar_type()), " ", q.sizes(), ", got ",
           at::toString(k.scalar_type()), " ", k.sizes());
   if (mask.defined()) {
-    const auto rounds =
-        natural_rounds(q.size(2), everything(q.size(2)), causal, mask);
+    const auto rounds = natural_rounds(q.size(2), everything(q.size(2)), causal,
+                                       mask, q.device());
     // Intervals of causal rounds end before their own place; here self counts.
     if (causal) {
       rounds.interval.select(4, 1).add_(mask.unsqueeze(1).unsqueeze(-1));
     }
-    return interval_attention(q, k, v, rounds, mask).output;
+    return interval_attention_unchecked(q, k, v, rounds, mask).output;
   }
-  // The flash operator by name: the fallback of the general one builds
-  // [length, length].
-  return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
-      q, k, v, /*dropout_p=*/0.0, causal));
+  return flash_attention(q, k, v, causal);
 }
 
 at::Tensor full_shared_qk_attention(const at::Tensor& qk, const at::Tensor& v,
@@ -51,10 +67,10 @@ at::Tensor full_shared_qk_attention(const at::Tensor& qk, const at::Tensor& v,
   constexpr const char* kOp = "full_shared_qk_attention";
   check_vectors(kOp, "qk", qk);
   check_like(kOp, "v", v, "qk", qk);
-  check_mask(kOp, mask, qk.size(0), qk.size(2));
-  const auto rounds =
-      natural_rounds(qk.size(2), everything(qk.size(2)), causal, mask);
-  return interval_attention(qk, {}, v, rounds, mask).output;
+  check_mask(kOp, mask, qk.device(), qk.size(0), qk.size(2));
+  const auto rounds = natural_rounds(qk.size(2), everything(qk.size(2)), causal,
+                                     mask, qk.device());
+  return interval_attention_unchecked(qk, {}, v, rounds, mask).output;
 }
 
 }  // namespace reformer

@@ -10,8 +10,11 @@
 
 #include "reformer/core/errors.h"
 #include "reformer/core/parallel.h"
+#include "reformer/kernels/bf16.h"
+#include "reformer/kernels/cuda/interval_attention.h"
 #include "reformer/kernels/interval_attention.h"
 #include "reformer/ops/checks.h"
+#include "reformer/ops/device.h"
 
 namespace reformer {
 namespace {
@@ -22,22 +25,20 @@ int64_t stride_of(const at::Tensor& x, int64_t dim) {
   return x.size(dim) == 1 ? 0 : x.stride(dim);
 }
 
-template <class T>
-kernels::IntervalAttentionArgs<T> arguments(const at::Tensor& q,
-                                            const at::Tensor& k,
-                                            const at::Tensor& v,
-                                            const IntervalRounds& rounds,
-                                            const at::Tensor& mask,
-                                            const AttentionResult& result) {
-  kernels::IntervalAttentionArgs<T> args{};
+// Of the CPU's kernels or of CUDA's, which differ in the type of statistics.
+template <class Args, class T, class Statistic>
+Args arguments(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+               const IntervalRounds& rounds, const at::Tensor& mask,
+               const AttentionResult& result) {
+  Args args{};
   args.q = rows_of<T>(q);
   args.k = rows_of<T>(k);
   args.v = rows_of<T>(v);
   args.mask = mask_data(mask);
   args.rounds = view_of(rounds);
   args.output = mutable_rows_of<T>(result.output);
-  args.lse = result.lse.mutable_data_ptr<T>();
-  args.softmax = result.softmax.mutable_data_ptr<T>();
+  args.lse = result.lse.mutable_data_ptr<Statistic>();
+  args.softmax = result.softmax.mutable_data_ptr<Statistic>();
   args.batch = q.size(0);
   args.heads = q.size(1);
   args.length = q.size(2);
@@ -45,13 +46,18 @@ kernels::IntervalAttentionArgs<T> arguments(const at::Tensor& q,
   return args;
 }
 
+at::ScalarType statistics_type(const at::Tensor& q) {
+  return q.scalar_type() == at::kBFloat16 ? at::kFloat : q.scalar_type();
+}
+
 void check_rounds_shape(const at::Tensor& q, const IntervalRounds& rounds) {
   for (const auto* x : {&rounds.order, &rounds.place, &rounds.interval}) {
     require(x->defined(), kOp,
             ": order, place and interval must be tensors, got none");
-    require(x->scalar_type() == at::kInt && x->device().is_cpu(), kOp,
-            ": order, place and interval must be int32 on the CPU, got ",
-            at::toString(x->scalar_type()), " on ", x->device().str());
+    require(x->scalar_type() == at::kInt && x->device() == q.device(), kOp,
+            ": order, place and interval must be int32 on the device of q, ",
+            q.device().str(), ", got ", at::toString(x->scalar_type()), " on ",
+            x->device().str());
   }
   require(rounds.order.dim() == 4, kOp,
           ": order must be [batch, heads, rounds, length], got sizes ",
@@ -106,13 +112,38 @@ void check_rounds_values(const IntervalRounds& rounds) {
           "] and not end before they begin");
 }
 
+// What CUDA's kernels rely on besides: a key's queries are then neighbours.
+void check_monotone(const IntervalRounds& rounds) {
+  const int64_t n = rounds.order.size(2);
+  const int64_t length = rounds.order.size(3);
+  const int32_t* order = rounds.order.const_data_ptr<int32_t>();
+  const int32_t* interval = rounds.interval.const_data_ptr<int32_t>();
+  std::atomic<bool> monotone{true};
+  const int64_t rows = rounds.order.size(0) * rounds.order.size(1) * n;
+  parallel_tasks(rows, [&](int64_t row) {
+    const int32_t* bounds = interval + (row / n * length * n + row % n) * 2;
+    const auto at = [&](int64_t s) {
+      return bounds + order[row * length + s] * n * 2;
+    };
+    for (int64_t s = 1; s < length; ++s) {
+      if (at(s)[0] < at(s - 1)[0] || at(s)[1] < at(s - 1)[1]) monotone = false;
+    }
+  });
+  require(monotone, kOp,
+          ": on CUDA intervals must be monotone: neither begin nor end may "
+          "decrease from place to place");
+}
+
+IntervalRounds on_cpu(const IntervalRounds& rounds) {
+  return {rounds.order.cpu(), rounds.place.cpu(), rounds.interval.cpu()};
+}
+
 IntervalRounds contiguous(const IntervalRounds& rounds) {
   return {rounds.order.contiguous(), rounds.place.contiguous(),
           rounds.interval.contiguous()};
 }
 
-class IntervalAttention
-    : public torch::autograd::Function<IntervalAttention> {
+class IntervalAttention : public torch::autograd::Function<IntervalAttention> {
  public:
   static torch::autograd::variable_list forward(
       torch::autograd::AutogradContext* context, const at::Tensor& q,
@@ -164,13 +195,23 @@ AttentionResult interval_attention(const at::Tensor& q, const at::Tensor& k,
   check_vectors(kOp, "q", q);
   if (k.defined()) check_like(kOp, "k", k, "q", q);
   check_like(kOp, "v", v, "q", q);
-  check_mask(kOp, mask, q.size(0), q.size(2));
+  check_mask(kOp, mask, q.device(), q.size(0), q.size(2));
   check_rounds_shape(q, rounds);
   const auto dense = contiguous(rounds);
-  check_rounds_values(dense);
+  const auto seen = q.is_cuda() ? on_cpu(dense) : dense;
+  check_rounds_values(seen);
+  if (q.is_cuda()) check_monotone(seen);
+  return interval_attention_unchecked(q, k, v, dense, mask);
+}
+
+AttentionResult interval_attention_unchecked(const at::Tensor& q,
+                                             const at::Tensor& k,
+                                             const at::Tensor& v,
+                                             const IntervalRounds& rounds,
+                                             const at::Tensor& mask) {
   // Optional, because autograd takes no undefined tensors as arguments.
   const auto result = IntervalAttention::apply(
-      q, std::optional(k), v, dense, std::optional(mask));
+      q, std::optional(k), v, contiguous(rounds), std::optional(mask));
   return {result[0], result[1], {}};
 }
 
@@ -183,16 +224,34 @@ AttentionResult interval_attention_forward(const at::Tensor& q,
   const auto k_rows = with_contiguous_rows(k);
   const auto v_rows = with_contiguous_rows(v);
   const auto real = mask.defined() ? mask.contiguous() : mask;
+  const auto statistics = q.options().dtype(statistics_type(q));
   const AttentionResult result{
       at::empty_like(q_rows),  // [batch, heads, length, d_head]
-      at::empty({q.size(0), q.size(1), q.size(2)}, q.options()),
-      at::empty({q.size(0), q.size(1), q.size(2), 2}, q.options())};
-  const auto run = [&]<class T>() {
+      at::empty({q.size(0), q.size(1), q.size(2)}, statistics),
+      at::empty({q.size(0), q.size(1), q.size(2), 2}, statistics)};
+  const auto on_cpu = [&]<class T>() {
+    using Args = kernels::IntervalAttentionArgs<T>;
     kernels::cpu::interval_attention(
-        arguments<T>(q_rows, k_rows, v_rows, rounds, real, result));
+        arguments<Args, T, T>(q_rows, k_rows, v_rows, rounds, real, result));
   };
-  q.scalar_type() == at::kDouble ? run.template operator()<double>()
-                                 : run.template operator()<float>();
+  const auto cuda_arguments = [&]<class T>() {
+    using Args = kernels::cuda::IntervalAttentionArgs<T>;
+    return arguments<Args, T, float>(q_rows, k_rows, v_rows, rounds, real,
+                                     result);
+  };
+  if (q.is_cuda() && q.scalar_type() == at::kBFloat16) {
+    const auto args = cuda_arguments.operator()<kernels::Bf16>();
+    const auto workspace =
+        workspace_of(kernels::cuda::interval_attention_workspace(args), q);
+    kernels::cuda::interval_attention(args, workspace.mutable_data_ptr(),
+                                      current_stream(q));
+  } else if (q.is_cuda()) {
+    kernels::cuda::interval_attention(cuda_arguments.operator()<float>(),
+                                      current_stream(q));
+  } else {
+    q.scalar_type() == at::kDouble ? on_cpu.operator()<double>()
+                                   : on_cpu.operator()<float>();
+  }
   return result;
 }
 
@@ -205,17 +264,36 @@ AttentionGradients interval_attention_backward(
   const auto v_rows = with_contiguous_rows(v);
   const auto d_output_rows = with_contiguous_rows(d_output);
   const auto real = mask.defined() ? mask.contiguous() : mask;
-  const AttentionGradients gradients{
-      at::empty_like(q_rows), k.defined() ? at::empty_like(k_rows) : k,
-      at::empty_like(v_rows)};
-  const auto run = [&]<class T>() {
+  const AttentionGradients gradients{at::empty_like(q_rows),
+                                     k.defined() ? at::empty_like(k_rows) : k,
+                                     at::empty_like(v_rows)};
+  const auto on_cpu = [&]<class T>() {
+    using Args = kernels::IntervalAttentionArgs<T>;
     kernels::cpu::interval_attention_grad(
-        {arguments<T>(q_rows, k_rows, v_rows, rounds, real, result),
+        {arguments<Args, T, T>(q_rows, k_rows, v_rows, rounds, real, result),
          rows_of<T>(d_output_rows), mutable_rows_of<T>(gradients.q),
          mutable_rows_of<T>(gradients.k), mutable_rows_of<T>(gradients.v)});
   };
-  q.scalar_type() == at::kDouble ? run.template operator()<double>()
-                                 : run.template operator()<float>();
+  const auto cuda_arguments = [&]<class T>() {
+    using Args = kernels::cuda::IntervalAttentionArgs<T>;
+    return kernels::cuda::IntervalAttentionGradArgs<T>{
+        arguments<Args, T, float>(q_rows, k_rows, v_rows, rounds, real, result),
+        rows_of<T>(d_output_rows), mutable_rows_of<T>(gradients.q),
+        mutable_rows_of<T>(gradients.k), mutable_rows_of<T>(gradients.v)};
+  };
+  if (q.is_cuda() && q.scalar_type() == at::kBFloat16) {
+    const auto args = cuda_arguments.operator()<kernels::Bf16>();
+    const auto workspace =
+        workspace_of(kernels::cuda::interval_attention_grad_workspace(args), q);
+    kernels::cuda::interval_attention_grad(args, workspace.mutable_data_ptr(),
+                                           current_stream(q));
+  } else if (q.is_cuda()) {
+    kernels::cuda::interval_attention_grad(cuda_arguments.operator()<float>(),
+                                           current_stream(q));
+  } else {
+    q.scalar_type() == at::kDouble ? on_cpu.operator()<double>()
+                                   : on_cpu.operator()<float>();
+  }
   return gradients;
 }
 

@@ -22,14 +22,16 @@ kernels::RoundsView view_of(const IntervalRounds& rounds);
 
 struct AttentionResult {
   at::Tensor output;  // [batch, heads, length, d_head], differentiable
-  at::Tensor lse;     // [batch, heads, length], carries no gradient
+  at::Tensor lse;     // [batch, heads, length], carries no gradient; float32
+                      // for bfloat16 inputs
   // lse as a pair that keeps all digits, [batch, heads, length, 2]: for
   // interval_attention_backward, from interval_attention_forward only.
   at::Tensor softmax = {};
 };
 
 //   q, k, v  [batch, heads, length, d_head]  float32 or float64, any strides,
-//            d_head from 8 to 256
+//            d_head from 8 to 256; on CUDA float32 or bfloat16, d_head a
+//            multiple of 8 up to 128
 //   k        undefined: shared with q. Then keys are k_j = q_j / |q_j| (0 where
 //            |q_j| <= 1e-6, with no gradient as a key), scores q_i . k_j, and a
 //            query never attends to itself. Defined: scores q_i . k_j / sqrt(d)
@@ -44,14 +46,23 @@ struct AttentionResult {
 // Memory beyond inputs and outputs is O(length), never O(length^2). Forward and
 // backward are the same bit for bit for any number of threads and for a row
 // alone or in a batch. Throws Error on wrong shapes or types, and when order is
-// no permutation with inverse place or an interval is not within [0, length].
+// no permutation with inverse place or an interval is not within [0, length];
+// on CUDA also where intervals are not monotone in their order, begin or end
+// decreasing from place to place. Looking at them waits for the GPU.
 AttentionResult interval_attention(const at::Tensor& q, const at::Tensor& k,
                                    const at::Tensor& v,
                                    const IntervalRounds& rounds,
                                    const at::Tensor& mask = {});
 
-// The same without autograd and without checking `rounds`, for operations that
-// build on it and made them themselves.
+// The same without checking `rounds`, for operations that build on it and made
+// them themselves.
+AttentionResult interval_attention_unchecked(const at::Tensor& q,
+                                             const at::Tensor& k,
+                                             const at::Tensor& v,
+                                             const IntervalRounds& rounds,
+                                             const at::Tensor& mask);
+
+// And without autograd.
 AttentionResult interval_attention_forward(const at::Tensor& q,
                                            const at::Tensor& k,
                                            const at::Tensor& v,

@@ -2,15 +2,30 @@
 
 #include "reformer/kernels/interval_statistics.h"
 #include "reformer/ops/checks.h"
+#include "reformer/ops/device.h"
 #include "reformer/ops/lsh_attention.h"
 
 namespace reformer {
+namespace {
+
+kernels::IntervalStatistics counted_on_cuda(
+    const kernels::IntervalStatisticsArgs& args, const at::Tensor& buckets) {
+  const auto sums = workspace_of(sizeof(kernels::IntervalStatistics), buckets);
+  kernels::cuda::interval_statistics(
+      args, static_cast<kernels::IntervalStatistics*>(sums.mutable_data_ptr()),
+      current_stream(buckets));
+  const auto copied = sums.cpu();  // waits for the device
+  return *static_cast<const kernels::IntervalStatistics*>(
+      copied.const_data_ptr());
+}
+
+}  // namespace
 
 LshStatistics lsh_statistics(const at::Tensor& buckets, const LshConfig& config,
                              const at::Tensor& mask) {
   constexpr const char* kOp = "lsh_statistics";
   check_bucket_shape(kOp, buckets);
-  check_mask(kOp, mask, buckets.size(0), buckets.size(3));
+  check_mask(kOp, mask, buckets.device(), buckets.size(0), buckets.size(3));
   const auto rounds = lsh_rounds(buckets, config, mask);
   const auto ids = buckets.contiguous();
   const auto real = mask.defined() ? mask.contiguous() : mask;
@@ -24,7 +39,8 @@ LshStatistics lsh_statistics(const at::Tensor& buckets, const LshConfig& config,
   args.bucket_rounds = ids.size(2);
   args.tile_rows = kernels::cpu::kTileRows;
   args.causal = config.causal;
-  const auto sums = kernels::cpu::interval_statistics(args);
+  const auto sums = ids.is_cuda() ? counted_on_cuda(args, ids)
+                                  : kernels::cpu::interval_statistics(args);
 
   const auto ratio = [](int64_t part, int64_t whole) {
     return whole == 0 ? 0.0 : double(part) / double(whole);

@@ -9,7 +9,7 @@ namespace reformer {
 
 struct LshStatistics {
   double keys_per_query = 0;      // of the union, each pair once, self excluded
-  double computed_per_query = 0;  // scores that the CPU kernel's tiles compute
+  double computed_per_query = 0;  // scores that tiles of 16 queries compute
   double overflow = 0;  // share of same-bucket pairs outside their window
 };
 

@@ -71,6 +71,7 @@ void KeyValueCache::make_room(int64_t row, int64_t length) {
 void KeyValueCache::append(const at::Tensor& k, const at::Tensor& v,
                            const std::vector<int64_t>& counts) {
   check_vectors(kOp, "k", k);
+  check_on_cpu(kOp, "k", k);
   check_like(kOp, "v", v, "k", k);
   require(k.size(0) == batch() && k.size(1) == heads_ && k.size(3) == d_head_ &&
               k.scalar_type() == type_,

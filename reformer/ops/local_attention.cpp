@@ -11,13 +11,13 @@ at::Tensor local_attention(const at::Tensor& qk, const at::Tensor& v,
   constexpr const char* kOp = "local_attention";
   check_vectors(kOp, "qk", qk);
   check_like(kOp, "v", v, "qk", qk);
-  check_mask(kOp, mask, qk.size(0), qk.size(2));
+  check_mask(kOp, mask, qk.device(), qk.size(0), qk.size(2));
   require(config.chunk_length >= 1, kOp,
           ": chunk_length must be at least 1, got ", config.chunk_length);
   const auto rounds =
       natural_rounds(qk.size(2), {config.window, config.chunk_length},
-                     config.causal, mask);
-  return interval_attention(qk, {}, v, rounds, mask).output;
+                     config.causal, mask, qk.device());
+  return interval_attention_unchecked(qk, {}, v, rounds, mask).output;
 }
 
 }  // namespace reformer

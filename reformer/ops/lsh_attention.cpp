@@ -1,8 +1,6 @@
 #include "reformer/ops/lsh_attention.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -38,7 +36,7 @@ void check_inputs(const at::Tensor& qk, const at::Tensor& v,
                   const at::Tensor& mask) {
   check_vectors(kOp, "qk", qk);
   check_like(kOp, "v", v, "qk", qk);
-  check_mask(kOp, mask, qk.size(0), qk.size(2));
+  check_mask(kOp, mask, qk.device(), qk.size(0), qk.size(2));
 }
 
 // Keeps the buckets alone for the backward pass, 2 bytes a round, and sorts
@@ -84,15 +82,6 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
   }
 };
 
-// A round of one bucket, in front: the local round's natural order.
-at::Tensor with_local_round(const at::Tensor& buckets) {
-  const auto local =
-      at::zeros({buckets.size(0), buckets.size(1), 1, buckets.size(3)},
-                at::kShort);
-  // As int16, because LibTorch joins no uint16 tensors.
-  return at::cat({local, buckets.view(at::kShort)}, 2).view(at::kUInt16);
-}
-
 }  // namespace
 
 at::Tensor lsh_attention_buckets(const at::Tensor& qk, const LshConfig& config,
@@ -103,29 +92,27 @@ at::Tensor lsh_attention_buckets(const at::Tensor& qk, const LshConfig& config,
           config.rounds);
   const at::NoGradGuard no_grad;
   const int64_t n_buckets = bucket_count(config, qk.size(2));
-  return lsh_buckets(
-      qk.detach(),
-      lsh_rotations(key, qk.size(1), config.rounds, qk.size(3), n_buckets),
-      n_buckets);
+  return lsh_buckets(qk.detach(),
+                     lsh_rotations(key, qk.size(1), config.rounds, qk.size(3),
+                                   n_buckets, qk.device()),
+                     n_buckets);
 }
 
 IntervalRounds lsh_rounds(const at::Tensor& buckets, const LshConfig& config,
                           const at::Tensor& mask) {
   check_bucket_shape(kOp, buckets);
   check_config(config);
-  check_mask(kOp, mask, buckets.size(0), buckets.size(3));
+  check_mask(kOp, mask, buckets.device(), buckets.size(0), buckets.size(3));
   const int64_t n_buckets = bucket_count(config, buckets.size(3));
   check_bucket_range(kOp, buckets, n_buckets, mask);
-  std::vector<WindowRule> rules(
-      buckets.size(2), WindowRule{config.window, config.chunk_length});
-  at::Tensor all = buckets.contiguous();  // [batch, heads, rounds, length]
+  std::vector<WindowRule> rules(buckets.size(2),
+                                WindowRule{config.window, config.chunk_length});
   if (config.local_window > 0) {
-    all = with_local_round(all);
     rules.insert(rules.begin(), {Window::kTrailing, config.local_window});
   }
-  const auto sorted = bucket_sort(all, n_buckets, mask);
-  return {sorted.order, sorted.place,
-          lsh_intervals(all, sorted, rules, config.causal, mask)};
+  const auto made =
+      windowed_rounds(buckets, n_buckets, rules, config.causal, mask);
+  return {made.sorted.order, made.sorted.place, made.interval};
 }
 
 at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
@@ -139,6 +126,9 @@ at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
           kOp, ": buckets must be [", qk.size(0), ", ", qk.size(1),
           ", rounds, ", qk.size(2), "] for this qk, got sizes ",
           buckets.sizes());
+  require(buckets.device() == qk.device(), kOp,
+          ": buckets must be on the device of qk, ", qk.device().str(),
+          ", got ", buckets.device().str());
   // Optional, because autograd takes no undefined tensors as arguments.
   return LshAttention::apply(qk, v, buckets, config, std::optional(mask));
 }

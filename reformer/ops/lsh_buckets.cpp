@@ -8,6 +8,7 @@
 #include "reformer/core/errors.h"
 #include "reformer/kernels/lsh_buckets.h"
 #include "reformer/ops/checks.h"
+#include "reformer/ops/device.h"
 
 namespace reformer {
 namespace {
@@ -31,11 +32,16 @@ void check(const at::Tensor& vectors, const at::Tensor& rotations,
           kOp, ": rotations must be [", vectors.size(1), ", rounds, ",
           vectors.size(3), ", ", columns, "] for these vectors and ", n_buckets,
           " buckets, got sizes ", rotations.sizes());
+  require(rotations.device() == vectors.device(), kOp,
+          ": rotations must be on the device of vectors, ",
+          vectors.device().str(), ", got ", rotations.device().str());
 }
 
 template <class T>
-void run(const at::Tensor& vectors, const at::Tensor& rotations,
-         int64_t n_buckets, const at::Tensor& buckets) {
+kernels::LshBucketsArgs<T> arguments(const at::Tensor& vectors,
+                                     const at::Tensor& rotations,
+                                     int64_t n_buckets,
+                                     const at::Tensor& buckets) {
   kernels::LshBucketsArgs<T> args{};
   args.vectors = rows_of<T>(vectors);
   args.rotations = rotations.const_data_ptr<float>();
@@ -49,7 +55,7 @@ void run(const at::Tensor& vectors, const at::Tensor& rotations,
   const auto factors = bucket_factors(n_buckets);
   args.n_factors = static_cast<int64_t>(factors.size());
   std::copy(factors.begin(), factors.end(), args.factors);
-  kernels::cpu::lsh_buckets(args);
+  return args;
 }
 
 }  // namespace
@@ -59,15 +65,28 @@ at::Tensor lsh_buckets(const at::Tensor& vectors, const at::Tensor& rotations,
   check(vectors, rotations, n_buckets);
   const auto rows = with_contiguous_rows(vectors);
   const auto dense_rotations = rotations.contiguous();
-  auto buckets = at::empty({vectors.size(0), vectors.size(1),
-                            rotations.size(1), vectors.size(2)},
-                           at::kUInt16);  // [batch, heads, rounds, length]
-  if (vectors.scalar_type() == at::kDouble) {
-    run<double>(rows, dense_rotations, n_buckets, buckets);
-  } else {
-    run<float>(rows, dense_rotations, n_buckets, buckets);
+  auto buckets = at::empty(
+      {vectors.size(0), vectors.size(1), rotations.size(1), vectors.size(2)},
+      vectors.options().dtype(at::kUInt16));
+  const auto run = [&]<class T>(const auto& hash) {
+    hash(arguments<T>(rows, dense_rotations, n_buckets, buckets));
+  };
+  const auto on_cpu = [](const auto& args) { kernels::cpu::lsh_buckets(args); };
+  const auto on_cuda = [&](const auto& args) {
+    kernels::cuda::lsh_buckets(args, current_stream(rows));
+  };
+  switch (vectors.scalar_type()) {
+    case at::kDouble:
+      run.operator()<double>(on_cpu);
+      break;
+    case at::kBFloat16:
+      run.operator()<kernels::Bf16>(on_cuda);
+      break;
+    default:
+      vectors.is_cuda() ? run.operator()<float>(on_cuda)
+                        : run.operator()<float>(on_cpu);
   }
-  return buckets;
+  return buckets;  // [batch, heads, rounds, length]
 }
 
 }  // namespace reformer

@@ -6,44 +6,102 @@
 
 #include "reformer/core/errors.h"
 #include "reformer/ops/checks.h"
+#include "reformer/ops/device.h"
 
 namespace reformer {
+namespace {
 
-at::Tensor lsh_intervals(const at::Tensor& buckets, const SortedRounds& sorted,
-                         const std::vector<WindowRule>& rules, bool causal,
-                         const at::Tensor& mask) {
-  constexpr const char* kOp = "lsh_intervals";
-  check_bucket_shape(kOp, buckets);
-  const int64_t batch = buckets.size(0);
-  const int64_t heads = buckets.size(1);
-  const int64_t rounds = buckets.size(2);
-  const int64_t length = buckets.size(3);
-  check_mask(kOp, mask, batch, length);
-  require(sorted.order.defined(), kOp, ": order must be a tensor, got none");
-  require(sorted.order.scalar_type() == at::kInt &&
-              sorted.order.sizes() == buckets.sizes(),
-          kOp, ": order must be int32 with the sizes of buckets, ",
-          buckets.sizes(), ", got ", at::toString(sorted.order.scalar_type()),
-          " ", sorted.order.sizes());
-  require(static_cast<int64_t>(rules.size()) == rounds, kOp,
-          ": one rule for each of ", rounds, " rounds is required, got ",
-          rules.size());
-  auto within = rules;
-  for (auto& rule : within) {
+constexpr const char* kOp = "lsh_intervals";
+
+std::vector<WindowRule> checked_rules(std::vector<WindowRule> rules,
+                                      int64_t length) {
+  for (auto& rule : rules) {
     require(rule.length >= 1, kOp, ": a window must be at least 1, got ",
             rule.length);
     rule.length = std::min(rule.length, length);
   }
+  return rules;
+}
 
-  auto interval = at::empty({batch, heads, length, rounds, 2}, at::kInt);
+at::Tensor empty_intervals(const at::Tensor& buckets, int64_t rounds) {
+  return at::empty(
+      {buckets.size(0), buckets.size(1), buckets.size(3), rounds, 2},
+      buckets.options().dtype(at::kInt));
+}
+
+}  // namespace
+
+at::Tensor lsh_intervals(const at::Tensor& buckets, const SortedRounds& sorted,
+                         const std::vector<WindowRule>& rules, bool causal,
+                         const at::Tensor& mask) {
+  check_bucket_shape(kOp, buckets);
+  const int64_t batch = buckets.size(0);
+  const int64_t heads = buckets.size(1);
+  const int64_t rounds = static_cast<int64_t>(rules.size());
+  const int64_t length = buckets.size(3);
+  check_mask(kOp, mask, buckets.device(), batch, length);
+  require(rounds >= buckets.size(2), kOp, ": one rule for each of ",
+          buckets.size(2), " rounds is required, got ", rounds);
+  require(sorted.order.defined(), kOp, ": order must be a tensor, got none");
+  require(sorted.order.scalar_type() == at::kInt &&
+              sorted.order.sizes() ==
+                  at::IntArrayRef({batch, heads, rounds, length}),
+          kOp, ": order must be int32 [", batch, ", ", heads, ", ", rounds,
+          ", ", length, "] for these buckets and rules, got ",
+          at::toString(sorted.order.scalar_type()), " ", sorted.order.sizes());
+  const auto within = checked_rules(rules, length);
+  auto interval = empty_intervals(buckets, rounds);
   const auto ids = buckets.contiguous();
   const auto order = sorted.order.contiguous();
   const auto real = mask.defined() ? mask.contiguous() : mask;
-  kernels::cpu::lsh_intervals(
-      {ids.const_data_ptr<uint16_t>(), order.const_data_ptr<int32_t>(),
-       mask_data(real), within.data(), interval.mutable_data_ptr<int32_t>(),
-       batch, heads, rounds, length, causal});
+  kernels::LshIntervalsArgs args{ids.const_data_ptr<uint16_t>(),
+                                 order.const_data_ptr<int32_t>(),
+                                 mask_data(real),
+                                 within.data(),
+                                 interval.mutable_data_ptr<int32_t>(),
+                                 batch,
+                                 heads,
+                                 rounds,
+                                 length,
+                                 causal,
+                                 /*natural_rounds=*/rounds - buckets.size(2)};
+  if (buckets.is_cuda()) {
+    require(sorted.place.defined() && sorted.starts.defined(), kOp,
+            ": on CUDA all that bucket_sort returns is required");
+    const auto place = sorted.place.contiguous();
+    const auto starts = sorted.starts.contiguous();
+    args.place = place.const_data_ptr<int32_t>();
+    args.starts = starts.const_data_ptr<int32_t>();
+    args.n_buckets = starts.size(3) - 1;
+    kernels::cuda::lsh_intervals(args, current_stream(buckets));
+  } else {
+    kernels::cpu::lsh_intervals(args);
+  }
   return interval;
+}
+
+WindowedRounds windowed_rounds(const at::Tensor& buckets, int64_t n_buckets,
+                               const std::vector<WindowRule>& rules,
+                               bool causal, const at::Tensor& mask) {
+  check_bucket_shape(kOp, buckets);
+  const int64_t rounds = static_cast<int64_t>(rules.size());
+  const int64_t natural_rounds = rounds - buckets.size(2);
+  require(natural_rounds >= 0, kOp, ": one rule for each of ", buckets.size(2),
+          " rounds is required, got ", rounds);
+  if (!buckets.is_cuda()) {
+    const auto sorted = bucket_sort(buckets, n_buckets, mask, natural_rounds);
+    return {sorted, lsh_intervals(buckets, sorted, rules, causal, mask)};
+  }
+  const auto within = checked_rules(rules, buckets.size(3));
+  const auto interval = empty_intervals(buckets, rounds);
+  kernels::LshIntervalsArgs args{};
+  args.rules = within.data();
+  args.interval = interval.mutable_data_ptr<int32_t>();
+  args.rounds = rounds;
+  args.length = buckets.size(3);
+  args.causal = causal;
+  return {bucket_sort(buckets, n_buckets, mask, natural_rounds, &args),
+          interval};
 }
 
 }  // namespace reformer

@@ -6,11 +6,12 @@
 #include "reformer/core/errors.h"
 #include "reformer/kernels/lsh_rotations.h"
 #include "reformer/ops/checks.h"
+#include "reformer/ops/device.h"
 
 namespace reformer {
 
 at::Tensor lsh_rotations(const HashKey& key, int64_t heads, int64_t rounds,
-                         int64_t d_head, int64_t n_buckets) {
+                         int64_t d_head, int64_t n_buckets, at::Device device) {
   constexpr const char* kOp = "lsh_rotations";
   require(heads >= 1, kOp, ": heads must be at least 1, got ", heads);
   require(rounds >= 1, kOp, ": rounds must be at least 1, got ", rounds);
@@ -19,9 +20,15 @@ at::Tensor lsh_rotations(const HashKey& key, int64_t heads, int64_t rounds,
           ", got ", d_head);
   require_bucket_count(kOp, n_buckets);
   const int64_t columns = rotation_columns(n_buckets);
-  auto rotations = at::empty({heads, rounds, d_head, columns}, at::kFloat);
-  kernels::cpu::lsh_rotations({key, rotations.mutable_data_ptr<float>(), heads,
-                               rounds, d_head, columns});
+  auto rotations = at::empty({heads, rounds, d_head, columns},
+                             at::TensorOptions(device).dtype(at::kFloat));
+  const kernels::LshRotationsArgs args{
+      key, rotations.mutable_data_ptr<float>(), heads, rounds, d_head, columns};
+  if (device.is_cuda()) {
+    kernels::cuda::lsh_rotations(args, current_stream(rotations));
+  } else {
+    kernels::cpu::lsh_rotations(args);
+  }
   return rotations;
 }
 

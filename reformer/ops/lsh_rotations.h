@@ -12,9 +12,11 @@ namespace reformer {
 // Independent standard normal numbers, rounded to bf16, so that products with
 // bf16 vectors are exact on tensor cores. Each is a function of (key, head,
 // round) and of its place alone: the number of heads or rounds drawn does not
-// change it, and no global random generator is touched. Throws Error when
+// change it, nor does the device, and no global random generator is touched.
+// Throws Error when
 // n_buckets is impossible (core/bucket_count.h) or a size is not positive.
 at::Tensor lsh_rotations(const HashKey& key, int64_t heads, int64_t rounds,
-                         int64_t d_head, int64_t n_buckets);
+                         int64_t d_head, int64_t n_buckets,
+                         at::Device device = at::kCPU);
 
 }  // namespace reformer

@@ -2,6 +2,7 @@
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
 
 #include "reformer/core/memory.h"
 
@@ -48,23 +49,45 @@ CountingAllocator& counting_allocator() {
 
 constexpr uint8_t kPriority = 100;  // above LibTorch's own
 
+c10::CachingAllocator::Stat allocated_bytes(at::Device device) {
+  const auto stats =
+      c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  return stats.allocated_bytes[static_cast<size_t>(
+      c10::CachingAllocator::StatType::AGGREGATE)];
+}
+
 }  // namespace
 
-MemoryMeter::MemoryMeter() {
-  c10::SetCPUAllocator(&counting_allocator(), kPriority);
+MemoryMeter::MemoryMeter(at::Device device) : device_(device) {
+  if (device.is_cpu()) c10::SetCPUAllocator(&counting_allocator(), kPriority);
   reset();
 }
 
 MemoryMeter::~MemoryMeter() {
+  if (!device_.is_cpu()) return;
   c10::SetCPUAllocator(counting_allocator().wrapped(), kPriority);
 }
 
 void MemoryMeter::reset() {
-  start_ = memory::in_use();
-  memory::reset_peak();
+  if (device_.is_cpu()) {
+    memory::reset_peak();
+    start_ = memory::in_use();
+  } else {
+    c10::getDeviceAllocator(device_.type())->resetPeakStats(device_.index());
+    start_ = allocated_bytes(device_).current;
+  }
 }
 
-int64_t MemoryMeter::peak_bytes() const { return memory::peak() - start_; }
-int64_t MemoryMeter::in_use_bytes() const { return memory::in_use() - start_; }
+int64_t MemoryMeter::peak_bytes() const {
+  const int64_t peak =
+      device_.is_cpu() ? memory::peak() : allocated_bytes(device_).peak;
+  return peak - start_;
+}
+
+int64_t MemoryMeter::in_use_bytes() const {
+  const int64_t in_use =
+      device_.is_cpu() ? memory::in_use() : allocated_bytes(device_).current;
+  return in_use - start_;
+}
 
 }  // namespace reformer

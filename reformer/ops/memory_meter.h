@@ -1,15 +1,19 @@
 // Counts the bytes that operations use, by hooking the allocator.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 
 namespace reformer {
 
-// While one exists, every CPU tensor's memory is counted together with the
-// kernels' scratch memory. At most one at a time; tensors may outlive it.
+// While one exists, every tensor's memory on its device is counted, on the CPU
+// together with the kernels' scratch memory. CUDA's are those of LibTorch's
+// allocator, multiples of 512 bytes. At most one at a time; tensors may outlive
+// it.
 class MemoryMeter {
  public:
-  MemoryMeter();
+  explicit MemoryMeter(at::Device device = at::kCPU);
   ~MemoryMeter();
   MemoryMeter(const MemoryMeter&) = delete;
   MemoryMeter& operator=(const MemoryMeter&) = delete;
@@ -19,6 +23,7 @@ class MemoryMeter {
   int64_t in_use_bytes() const;  // now, above the start
 
  private:
+  at::Device device_;
   int64_t start_;
 };
 

@@ -9,6 +9,7 @@ namespace reformer {
 // Real positions in their order, padded ones behind them; windows by `rule`.
 // Shared among all heads, and among the batch where there is no mask.
 IntervalRounds natural_rounds(int64_t length, const WindowRule& rule,
-                              bool causal, const at::Tensor& mask);
+                              bool causal, const at::Tensor& mask,
+                              at::Device device);
 
 }  // namespace reformer

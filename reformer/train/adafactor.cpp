@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "reformer/ops/adafactor_update.h"
 #include "reformer/train/adafactor_matrices.h"
 #include "reformer/train/adafactor_rule.h"
 #include "reformer/train/chunks.h"
@@ -79,6 +80,9 @@ void Adafactor::step(std::vector<Parameter>& parameters, double learning_rate) {
   TORCH_INTERNAL_ASSERT(parameters.size() == first_moment_.size());
   const double t = static_cast<double>(steps_++);
   const double beta2 = 1 - std::pow(t + 1, kDecayPower);
+  if (!parameters.empty() && !parameters[0].value.device().is_cpu()) {
+    return step_on_device(parameters, beta2, learning_rate);
+  }
   const auto update = [&](auto zero, const at::Tensor& value,
                           const at::Tensor& gradient, size_t index) {
     using T = decltype(zero);
@@ -99,6 +103,23 @@ void Adafactor::step(std::vector<Parameter>& parameters, double learning_rate) {
                        beta2, learning_rate);
   };
   for_each_gradient(parameters, update);
+}
+
+void Adafactor::step_on_device(const std::vector<Parameter>& parameters,
+                               double beta2, double learning_rate) {
+  std::vector<AdafactorParameter> updated;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto& parameter = parameters[i];
+    if (!parameter.gradient.defined()) continue;
+    const auto moment = [&](size_t at) {
+      return moments_[first_moment_[i] + at].value;
+    };
+    const bool is_matrix = parameter.value.dim() >= 2;
+    updated.push_back({parameter.value.detach(), gradient_of(parameter),
+                       is_matrix ? moment(0) : at::Tensor(),
+                       moment(is_matrix ? 1 : 0)});
+  }
+  adafactor_update(updated, beta2, learning_rate);
 }
 
 std::vector<NamedTensor> Adafactor::state() const {

@@ -1,5 +1,8 @@
 #include "reformer/train/adam.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/full.h>
 #include <c10/util/Exception.h>
 
 #include <cmath>
@@ -65,6 +68,9 @@ Adam::Adam(const AdamSettings& settings,
 void Adam::step(std::vector<Parameter>& parameters, double learning_rate) {
   TORCH_INTERNAL_ASSERT(2 * parameters.size() == moments_.size());
   ++steps_;
+  if (!parameters.empty() && !parameters[0].value.device().is_cpu()) {
+    return step_on_device(parameters, learning_rate);
+  }
   const auto update_one = [&](auto zero, const at::Tensor& value,
                               const at::Tensor& gradient, size_t index) {
     using T = decltype(zero);
@@ -80,6 +86,31 @@ void Adam::step(std::vector<Parameter>& parameters, double learning_rate) {
     });
   };
   for_each_gradient(parameters, update_one);
+}
+
+// LibTorch's kernel takes all parameters of one decay at once.
+void Adam::step_on_device(const std::vector<Parameter>& parameters,
+                          double learning_rate) {
+  const at::NoGradGuard no_grad;
+  const auto step = at::full({}, double(steps_),
+                             parameters[0].value.options().dtype(at::kFloat));
+  for (const bool decays : {false, true}) {
+    std::vector<at::Tensor> w, g, m, v;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const auto& [name, value, gradient] = parameters[i];
+      if (!gradient.defined() || (value.dim() >= 2) != decays) continue;
+      w.push_back(value.detach());
+      g.push_back(gradient_of(parameters[i]));
+      m.push_back(moments_[2 * i].value);
+      v.push_back(moments_[2 * i + 1].value);
+    }
+    if (w.empty()) continue;
+    at::_fused_adamw_(w, g, m, v, /*max_exp_avg_sqs=*/{},
+                      std::vector<at::Tensor>(w.size(), step), learning_rate,
+                      settings_.beta1, settings_.beta2,
+                      decays ? settings_.decay : 0, settings_.epsilon,
+                      /*amsgrad=*/false, /*maximize=*/false);
+  }
 }
 
 std::vector<NamedTensor> Adam::state() const {

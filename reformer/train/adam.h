@@ -30,6 +30,9 @@ class Adam : public Optimizer {
   void load_state(const std::vector<NamedTensor>& state) override;
 
  private:
+  void step_on_device(const std::vector<Parameter>& parameters,
+                      double learning_rate);
+
   AdamSettings settings_;
   std::vector<NamedTensor> moments_;  // two a parameter: first, second
   int64_t steps_ = 0;

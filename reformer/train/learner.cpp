@@ -1,5 +1,7 @@
 #include "reformer/train/learner.h"
 
+#include <ATen/TensorOperators.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -12,13 +14,17 @@ int64_t counted(const Batch& batch) {
 
 }  // namespace
 
-bool StepGradients::finite() const {
+bool StepNumbers::finite() const {
   return std::isfinite(sums.loss) && std::isfinite(norm);
 }
 
-Learner::Learner(const Config& config)
+StepNumbers StepGradients::read() const {
+  return {reformer::read(sums), norm.item<double>()};
+}
+
+Learner::Learner(const Config& config, const Placement& placement)
     : train_(config.train),
-      model_(config),
+      model_(config, placement),
       optimizer_(make_optimizer(config.train, model_.parameters())) {}
 
 Pass Learner::pass(int64_t step) const {
@@ -30,14 +36,15 @@ StepGradients Learner::gradients(const std::vector<Batch>& batches,
                                  int64_t step) {
   model_.zero_gradients();
   StepGradients result;
+  result.step = step;
   for (const Batch& batch : batches) {
     const double scale = 1.0 / double(counted(batch) * int64_t(batches.size()));
     const auto part =
-        model_.train(batch.symbols, batch.weights, pass(step), scale);
-    result.sums += part;
+        model_.add_gradients(batch.symbols, batch.weights, pass(step), scale);
+    result.sums = result.sums.defined() ? result.sums + part : part;
     result.tokens += batch.symbols.numel();
   }
-  result.norm = clip_gradients(model_.parameters(), train_.clip);
+  result.norm = clip_gradients_async(model_.parameters(), train_.clip);
   return result;
 }
 

@@ -11,20 +11,30 @@
 
 namespace reformer {
 
+struct StepNumbers {
+  LossSums sums;    // of all batches
+  double norm = 0;  // of all gradients, before they were clipped
+  bool finite() const;
+};
+
+// A step's numbers, on the device until somebody reads them.
 struct StepGradients {
-  LossSums sums;            // of all batches
-  double norm = 0;          // of all gradients, before they were clipped
+  int64_t step = 0;
   int64_t tokens = 0;
-  bool finite() const;      // the loss and the norm
+  at::Tensor sums;  // [3] float64, see read(sums)
+  at::Tensor norm;  // scalar float64
+
+  StepNumbers read() const;  // waits for the device
 };
 
 class Learner {
  public:
-  explicit Learner(const Config& config);
+  explicit Learner(const Config& config, const Placement& placement = {});
 
   // The gradients of step t = 1, 2, ... (t keys hashes and dropout; 0 is
   // evaluation's): of the mean over `batches` of their mean losses, clipped by
-  // train.clip. They lie in the parameters until `apply` or the next call.
+  // train.clip. They lie in the parameters until the next call. On a GPU
+  // nothing waits for it.
   StepGradients gradients(const std::vector<Batch>& batches, int64_t step);
 
   // Updates the parameters; returns the learning rate of that step.

@@ -32,7 +32,7 @@ class Optimizer {
 // over the last two dimensions for rank >= 2, the update times
 // max(RMS(w), 1e-3), clipped at an RMS of 1, beta2(t) = 1 - (t + 1)^-0.8 with
 // t = 0 at the first step, no momentum, 1e-30 added to g^2. Parameters are
-// contiguous float32 or float64 on the CPU, or Error is thrown.
+// contiguous float32 or float64 on one device, or Error is thrown.
 std::unique_ptr<Optimizer> make_optimizer(
     const TrainConfig& config, const std::vector<Parameter>& parameters);
 
@@ -43,7 +43,13 @@ double learning_rate_at(const TrainConfig& config, int64_t step);
 
 // Scales all gradients so that their norm, taken together, is at most `most`
 // (0: any), and returns the norm before. A norm that is not finite is returned
-// and the gradients are left alone. The same bits for any thread count.
+// and the gradients are left alone (on a GPU they become that, too). The same
+// bits for any thread count.
 double clip_gradients(std::vector<Parameter>& parameters, double most);
+
+// The same, but nothing waits for the device: the norm stays there, a scalar
+// float64.
+at::Tensor clip_gradients_async(std::vector<Parameter>& parameters,
+                                double most);
 
 }  // namespace reformer

@@ -9,7 +9,8 @@
 
 namespace reformer {
 
-// Throws Error unless every value is contiguous float32 or float64 on the CPU.
+// Throws Error unless every value is contiguous float32 or float64, and all are
+// on one device.
 void check_parameters(const std::vector<Parameter>& parameters);
 
 // The gradient as the loops take it: contiguous. Throws Error unless it has

@@ -29,13 +29,13 @@ int64_t peak_memory_bytes() {
 
 class Run {
  public:
-  Run(const Config& config, const Task& task, const std::string& directory,
+  Run(const Config& config, const Task& task, const RunPlace& place,
       TrainObserver& observer)
       : config_(config),
         task_(task),
-        directory_(directory),
+        directory_(place.directory),
         observer_(observer),
-        learner_(config) {}
+        learner_(config, placement_on(place.device, config.train.precision)) {}
 
   // Where the folder's newest checkpoint left off.
   void restore(const Checkpoint& checkpoint) {
@@ -58,10 +58,15 @@ class Run {
       if (out_of_time()) result.end = TrainEnd::kMinutes;
       if (step_ >= config_.train.steps || stop || out_of_time()) break;
       take_step();
+      if (due(config_.train.log_every) || due(config_.train.evaluate_every) ||
+          due(config_.train.checkpoint_every)) {
+        settle();
+      }
       if (due(config_.train.log_every)) report();
       if (due(config_.train.evaluate_every)) evaluate_now();
       if (due(config_.train.checkpoint_every)) save(/*best=*/false);
     }
+    settle();
     // An interrupted run saves at once; one that is done also evaluates.
     if (result.end != TrainEnd::kStopped && evaluation_.step != step_) {
       evaluate_now();
@@ -86,15 +91,27 @@ class Run {
       batches.push_back(task_.training_batch(batches_++));
     }
     const auto gradients = learner_.gradients(batches, step_ + 1);
-    require(gradients.finite(), "train: the loss is not finite at step ",
-            step_ + 1, "; ", what_is_saved(),
-            "; try a smaller train.learning_rate, a longer train.warmup or a "
-            "train.clip of 1");
-    gradient_norm_ = gradients.norm;
+    settle();
+    unsettled_ = gradients;
+    // A GPU goes on meanwhile, and is found out one step later; a CPU has
+    // finished.
+    if (learner_.model().placement().device.is_cpu()) settle();
     ++step_;
     learning_rate_ = learner_.apply(step_);
-    window_ += gradients.sums;
-    window_tokens_ += gradients.tokens;
+  }
+
+  // Reads the last step's numbers, before anything is made of them.
+  void settle() {
+    if (!unsettled_) return;
+    const auto numbers = unsettled_->read();
+    require(numbers.finite(), "train: the loss is not finite at step ",
+            unsettled_->step, "; ", what_is_saved(),
+            "; try a smaller train.learning_rate, a longer train.warmup or a "
+            "train.clip of 1");
+    gradient_norm_ = numbers.norm;
+    window_ += numbers.sums;
+    window_tokens_ += unsettled_->tokens;
+    unsettled_.reset();
   }
 
   std::string what_is_saved() const {
@@ -145,8 +162,9 @@ class Run {
 
   void evaluate_now() {
     const double began = now();
-    evaluation_ = reformer::evaluate(learner_.model(), task_, Split::kValidation,
-                                     config_.train.evaluate_batches, 0);
+    evaluation_ =
+        reformer::evaluate(learner_.model(), task_, Split::kValidation,
+                           config_.train.evaluate_batches, 0);
     evaluation_.step = step_;
     evaluation_.best = !has_best_ || evaluation_.loss < best_loss_;
     Scalars scalars{{"validation/loss", evaluation_.loss},
@@ -174,7 +192,7 @@ class Run {
     checkpoint.has_best = has_best_;
     checkpoint.seconds = seconds();
     checkpoint.threads = threads();
-    checkpoint.instruction_set = name_of(instruction_set());
+    checkpoint.instruction_set = kernels();
     for (const auto& parameter : learner_.model().parameters()) {
       checkpoint.parameters.push_back(
           {parameter.name, parameter.value.detach()});
@@ -185,14 +203,20 @@ class Run {
     observer_.saved(step_);
   }
 
+  // Whose bits differ.
+  std::string kernels() const {
+    const auto device = learner_.model().placement().device;
+    return device.is_cpu() ? name_of(instruction_set()) : "cuda";
+  }
+
   void warn_of_changes(const Checkpoint& checkpoint) {
     first_step_ = checkpoint.step;
     if (checkpoint.threads != threads() ||
-        checkpoint.instruction_set != name_of(instruction_set())) {
-      observer_.warned(
-          "this run began with " + std::to_string(checkpoint.threads) +
-          " threads and " + checkpoint.instruction_set +
-          " kernels: it goes on, but not bit for bit");
+        checkpoint.instruction_set != kernels()) {
+      observer_.warned("this run began with " +
+                       std::to_string(checkpoint.threads) + " threads and " +
+                       checkpoint.instruction_set +
+                       " kernels: it goes on, but not bit for bit");
     }
   }
 
@@ -212,6 +236,8 @@ class Run {
   double seconds_before_ = 0;
   double started_ = 0;
   Evaluation evaluation_{-1, 0, 0, 0, false};
+
+  std::optional<StepGradients> unsettled_;
 
   // Since the last report.
   LossSums window_;
@@ -258,16 +284,15 @@ Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
   return evaluation;
 }
 
-TrainResult train(const Config& config, const Task& task,
-                  const std::string& directory, bool resume,
+TrainResult train(const Config& config, const Task& task, const RunPlace& place,
                   const std::atomic<bool>& stop, TrainObserver& observer) {
   std::optional<Checkpoint> checkpoint;
-  if (resume) {
-    checkpoint = load_latest_checkpoint(directory);
+  if (place.resume) {
+    checkpoint = load_latest_checkpoint(place.directory);
   } else {
-    create_run_directory(directory, config);
+    create_run_directory(place.directory, config);
   }
-  Run run(config, task, directory, observer);
+  Run run(config, task, place, observer);
   if (checkpoint) run.restore(*checkpoint);
   return run.run(stop);
 }

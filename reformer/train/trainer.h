@@ -21,7 +21,7 @@ struct Progress {
   double gradient_norm = 0;
   double tokens_per_second = 0;
   double seconds_left = 0;
-  double overflow = 0;  // of LSH windows, on one sequence
+  double overflow = 0;       // of LSH windows, on one sequence
   int64_t memory_bytes = 0;  // the most the process has held
 };
 
@@ -48,18 +48,24 @@ enum class TrainEnd { kSteps, kMinutes, kStopped };
 struct TrainResult {
   TrainEnd end = TrainEnd::kSteps;
   int64_t step = 0;
-  double seconds = 0;        // of training, over all resumptions
-  Evaluation evaluation;     // the last one
+  double seconds = 0;     // of training, over all resumptions
+  Evaluation evaluation;  // the last one
 };
 
-// Trains `config` in `directory`. A new run needs a folder that holds none;
+// Where and on what a run goes on.
+struct RunPlace {
+  std::string directory;
+  bool resume = false;
+  at::Device device = at::kCPU;
+};
+
+// Trains `config` in `place`. A new run needs a folder that holds none;
 // with `resume` it goes on from the folder's newest checkpoint, bit for bit as
-// if it had never stopped (on the same instruction set and thread count; a
-// change is a warning). `stop`, once true, ends it after the step under way.
-// However it ends, it saves first. A loss that is not finite throws Error and
-// leaves the last good checkpoint.
-TrainResult train(const Config& config, const Task& task,
-                  const std::string& directory, bool resume,
+// if it had never stopped (on the same device, instruction set and thread
+// count; a change is a warning). `stop`, once true, ends it after the step
+// under way. However it ends, it saves first. A loss that is not finite throws
+// Error and leaves the last good checkpoint.
+TrainResult train(const Config& config, const Task& task, const RunPlace& place,
                   const std::atomic<bool>& stop, TrainObserver& observer);
 
 // The mean over a split, at most `batches` of its batches (0: all).

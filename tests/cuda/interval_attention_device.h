@@ -78,11 +78,16 @@ struct DeviceProblem {
     if (sizes.padded) {
       args.forward.mask = reinterpret_cast<const bool*>(mask.data());
     }
-    args.forward.rounds = {order.data(),       place.data(),
-                           interval.data(),    sizes.heads * head,
-                           head,               sizes.heads * head,
-                           head,               sizes.heads * head * 2,
-                           head * 2,           rounds};
+    args.forward.rounds = {order.data(),
+                           place.data(),
+                           interval.data(),
+                           sizes.heads * head,
+                           head,
+                           sizes.heads * head,
+                           head,
+                           sizes.heads * head * 2,
+                           head * 2,
+                           rounds};
     args.forward.output = rows(output.data());
     args.forward.lse = lse.data();
     args.forward.softmax = softmax.data();

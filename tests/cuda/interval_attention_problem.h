@@ -111,8 +111,8 @@ Problem make_problem(const Case& c, uint64_t seed = 1) {
   if (c.rounds > 0) {
     const int64_t columns = rotation_columns(c.n_buckets);
     std::vector<float> rotations(c.heads * c.rounds * c.d * columns);
-    cpu::lsh_rotations({{seed, 3, 1}, rotations.data(), c.heads, c.rounds, c.d,
-                        columns});
+    cpu::lsh_rotations(
+        {{seed, 3, 1}, rotations.data(), c.heads, c.rounds, c.d, columns});
     std::vector<uint16_t> hashed(c.batch * c.heads * c.rounds * c.length);
     LshBucketsArgs<float> args{};
     args.vectors = {p.q.data(), c.heads * c.length * c.d, c.length * c.d, c.d};
@@ -165,8 +165,7 @@ void attend_plainly(const Problem& p, int64_t head, bool round, Result& out) {
   const float* q = &p.q[head * length * d];
   const float* v = &p.v[head * length * d];
   const float* d_o = &p.d_output[head * length * d];
-  const char* mask =
-      c.padded ? &p.mask[head / c.heads * length] : nullptr;
+  const char* mask = c.padded ? &p.mask[head / c.heads * length] : nullptr;
   const auto real = [&](int64_t i) { return mask == nullptr || mask[i]; };
   std::vector<Number> k(length * d), inverse(length, 0);
   const Number scale = c.shared ? 1 : 1 / std::sqrt(Number(d));
@@ -176,7 +175,8 @@ void attend_plainly(const Problem& p, int64_t head, bool round, Result& out) {
       continue;
     }
     Number square = 0;
-    for (int64_t e = 0; e < d; ++e) square += Number(q[j * d + e]) * q[j * d + e];
+    for (int64_t e = 0; e < d; ++e)
+      square += Number(q[j * d + e]) * q[j * d + e];
     if (std::sqrt(square) > Number(1e-6)) inverse[j] = 1 / std::sqrt(square);
     for (int64_t e = 0; e < d; ++e) k[j * d + e] = q[j * d + e] * inverse[j];
   }
@@ -239,7 +239,8 @@ void attend_plainly(const Problem& p, int64_t head, bool round, Result& out) {
       const int64_t j = keys[n];
       const Number w = scores[n] / sum;
       Number dp = 0;
-      for (int64_t e = 0; e < d; ++e) dp += Number(d_o[i * d + e]) * v[j * d + e];
+      for (int64_t e = 0; e < d; ++e)
+        dp += Number(d_o[i * d + e]) * v[j * d + e];
       const Number ds = store(w * (dp - delta) * scale);
       const Number pw = store(w);
       for (int64_t e = 0; e < d; ++e) {

@@ -32,17 +32,17 @@ Error error_of(const Numbers& got, const Numbers& wanted) {
     e.largest = std::max(e.largest, difference);
     e.root_mean_square += difference * difference;
   }
-  e.root_mean_square = std::sqrt(e.root_mean_square / std::max<std::size_t>(
-                                                          got.size(), 1));
+  e.root_mean_square =
+      std::sqrt(e.root_mean_square / std::max<std::size_t>(got.size(), 1));
   return e;
 }
 
 // At most twice the error of the plain version in the same precision, and
-// 4 eps of the largest number; in the mean without that allowance.
+// 4 eps of the largest number; in the mean a sixteenth of that allowance.
 void expect_as_good(const char* what, const Numbers& got, const Numbers& plain,
                     const Numbers& wanted, double epsilon) {
   ASSERT_EQ(got.size(), wanted.size()) << what;
-  double scale = 0;
+  double scale = 1;  // of what cancels, where nothing else is left
   for (const double x : wanted) {
     if (std::isfinite(x)) scale = std::max(scale, std::abs(x));
   }
@@ -50,7 +50,7 @@ void expect_as_good(const char* what, const Numbers& got, const Numbers& plain,
   const Error theirs = error_of(plain, wanted);
   EXPECT_LE(ours.largest, 2 * theirs.largest + 4 * epsilon * scale) << what;
   EXPECT_LE(ours.root_mean_square,
-            2 * theirs.root_mean_square + 0.1 * epsilon * scale)
+            2 * theirs.root_mean_square + 0.25 * epsilon * scale)
       << what;
   if (std::getenv("REFORMER_PRINT_ERRORS")) {
     std::printf("%-6s max %.2e (plain %.2e) rms %.2e (plain %.2e) of %.2e\n",
@@ -62,8 +62,8 @@ void expect_as_good(const char* what, const Numbers& got, const Numbers& plain,
 void expect_same_bits(const Numbers& a, const Numbers& b, const char* what) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
-    ASSERT_TRUE(a[i] == b[i]) << what << " at " << i << ": " << a[i] << ", "
-                              << b[i];
+    ASSERT_TRUE(a[i] == b[i])
+        << what << " at " << i << ": " << a[i] << ", " << b[i];
   }
 }
 
@@ -103,6 +103,16 @@ TEST_F(IntervalAttentionCuda, IsAsGoodAsPlainBf16AtAnyLength) {
   }
 }
 
+TEST_F(IntervalAttentionCuda, IsAsGoodAsPlainBf16ForAnyNumberOfRounds) {
+  for (const int64_t rounds : {3, 5, 6, 7, 9, 12}) {
+    Case c;
+    c.length = 300;
+    c.rounds = rounds;
+    c.n_buckets = 4;
+    expect_good<__nv_bfloat16>(c);
+  }
+}
+
 TEST_F(IntervalAttentionCuda, IsAsGoodAsPlainBf16ForAnyWidth) {
   for (const int64_t d : {8, 16, 24, 32, 40, 64, 72, 96, 104, 128}) {
     Case c;
@@ -136,9 +146,8 @@ TEST_F(IntervalAttentionCuda, IsAsGoodAsPlainBf16UnderEveryRule) {
 }
 
 TEST_F(IntervalAttentionCuda, IsAsGoodAsPlainBf16OnAnyVectors) {
-  for (const auto vectors :
-       {Vectors::kClustered, Vectors::kIdentical, Vectors::kWithZeros,
-        Vectors::kLarge}) {
+  for (const auto vectors : {Vectors::kClustered, Vectors::kIdentical,
+                             Vectors::kWithZeros, Vectors::kLarge}) {
     for (const bool causal : {true, false}) {
       Case c;
       c.rounds = 4;
@@ -259,8 +268,7 @@ TEST_F(IntervalAttentionCuda, WorkspaceDoesNotGrowWithRounds) {
   c.rounds = 8;
   const DeviceProblem<__nv_bfloat16> device(make_problem<__nv_bfloat16>(c));
   const int64_t qk_bytes = c.numbers() * 2;
-  EXPECT_LE(cuda::interval_attention_grad_workspace(device.args),
-            5 * qk_bytes);
+  EXPECT_LE(cuda::interval_attention_grad_workspace(device.args), 5 * qk_bytes);
   EXPECT_LE(cuda::interval_attention_workspace(device.args.forward),
             3 * qk_bytes);
 }

@@ -414,21 +414,23 @@ TEST_F(CheckpointTest, ANewRunGetsItsFolderAndConfig) {
 TEST_F(CheckpointTest, ANewRunDoesNotTouchAnOldOne) {
   const std::string message = run_ + ": already holds a run; ";
   save(1);
-  EXPECT_TRUE(error_of([&] { create_run_directory(run_, {}); })
-                  .starts_with(message));
+  EXPECT_TRUE(
+      error_of([&] { create_run_directory(run_, {}); }).starts_with(message));
   fs::remove_all(first_);
   put_bytes(folder_ / "config.json", "{}");
-  EXPECT_TRUE(error_of([&] { create_run_directory(run_, {}); })
-                  .starts_with(message));
+  EXPECT_TRUE(
+      error_of([&] { create_run_directory(run_, {}); }).starts_with(message));
 }
 
 TEST_F(CheckpointTest, ANewRunWantsAFolderOfItsOwn) {
   put_bytes(folder_ / "thesis.tex", "...");
-  EXPECT_TRUE(error_of([&] { create_run_directory(run_, {}); })
-                  .starts_with(run_ + ": exists and is not empty"));
+  EXPECT_TRUE(error_of([&] {
+                create_run_directory(run_, {});
+              }).starts_with(run_ + ": exists and is not empty"));
   const std::string file = folder_ / "thesis.tex";
-  EXPECT_TRUE(error_of([&] { create_run_directory(file, {}); })
-                  .starts_with(file + ": "));
+  EXPECT_TRUE(error_of([&] {
+                create_run_directory(file, {});
+              }).starts_with(file + ": "));
 }
 
 TEST_F(CheckpointTest, TheConfigOfARunIsItsNewestCheckpoints) {

@@ -21,9 +21,12 @@ template <class Args>
 void dispatch(const Args& args, Kernel<Args> plain, Kernel<Args> avx2,
               Kernel<Args> avx512) {
   switch (instruction_set()) {
-    case InstructionSet::kPlain: return plain(args);
-    case InstructionSet::kAvx2: return avx2(args);
-    case InstructionSet::kAvx512: return avx512(args);
+    case InstructionSet::kPlain:
+      return plain(args);
+    case InstructionSet::kAvx2:
+      return avx2(args);
+    case InstructionSet::kAvx512:
+      return avx512(args);
   }
 }
 
@@ -32,11 +35,23 @@ void dispatch(const Args& args, Kernel<Args> plain, Kernel<Args> avx2,
 // Declares `template <class T> void name(const Args<T>&)` in the namespace of
 // every instruction set that simd/name.cpp is compiled for.
 #ifdef REFORMER_HAVE_X86
-#define REFORMER_DECLARE_SIMD_KERNEL(name, Args)                      \
-  namespace plain { template <class T> void name(const Args<T>&); }   \
-  namespace avx2 { template <class T> void name(const Args<T>&); }    \
-  namespace avx512 { template <class T> void name(const Args<T>&); }
+#define REFORMER_DECLARE_SIMD_KERNEL(name, Args) \
+  namespace plain {                              \
+  template <class T>                             \
+  void name(const Args<T>&);                     \
+  }                                              \
+  namespace avx2 {                               \
+  template <class T>                             \
+  void name(const Args<T>&);                     \
+  }                                              \
+  namespace avx512 {                             \
+  template <class T>                             \
+  void name(const Args<T>&);                     \
+  }
 #else
 #define REFORMER_DECLARE_SIMD_KERNEL(name, Args) \
-  namespace plain { template <class T> void name(const Args<T>&); }
+  namespace plain {                              \
+  template <class T>                             \
+  void name(const Args<T>&);                     \
+  }
 #endif

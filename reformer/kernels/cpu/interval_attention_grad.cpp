@@ -7,10 +7,13 @@ namespace reformer::kernels::cpu {
 REFORMER_DECLARE_SIMD_KERNEL(interval_attention_grad, IntervalAttentionGradArgs)
 
 void interval_attention_grad(const IntervalAttentionGradArgs<float>& args) {
-  dispatch(args, plain::interval_attention_grad<float>, avx2::interval_attention_grad<float>,
+  dispatch(args, plain::interval_attention_grad<float>,
+           avx2::interval_attention_grad<float>,
            avx512::interval_attention_grad<float>);
 }
 
-void interval_attention_grad(const IntervalAttentionGradArgs<double>& args) { plain::interval_attention_grad(args); }
+void interval_attention_grad(const IntervalAttentionGradArgs<double>& args) {
+  plain::interval_attention_grad(args);
+}
 
 }  // namespace reformer::kernels::cpu

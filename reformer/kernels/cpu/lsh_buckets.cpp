@@ -11,6 +11,8 @@ void lsh_buckets(const LshBucketsArgs<float>& args) {
            avx512::lsh_buckets<float>);
 }
 
-void lsh_buckets(const LshBucketsArgs<double>& args) { plain::lsh_buckets(args); }
+void lsh_buckets(const LshBucketsArgs<double>& args) {
+  plain::lsh_buckets(args);
+}
 
 }  // namespace reformer::kernels::cpu

@@ -34,23 +34,29 @@ void lsh_intervals(const LshIntervalsArgs& args) {
     const int64_t head = task / args.rounds;
     const bool* mask =
         args.mask ? args.mask + head / args.heads * args.length : nullptr;
-    const uint16_t* buckets = args.buckets + task * args.length;
+    const int64_t hash_round = head * (args.rounds - args.natural_rounds) +
+                               round - args.natural_rounds;
+    const bool natural = round < args.natural_rounds;
+    const uint16_t* buckets =
+        natural ? nullptr : args.buckets + hash_round * args.length;
     const int32_t* order = args.order + task * args.length;
-    int32_t* interval = args.interval +
-                        (head * args.length * args.rounds + round) * 2;
+    int32_t* interval =
+        args.interval + (head * args.length * args.rounds + round) * 2;
     const auto write = [&](int64_t s, int64_t begin, int64_t end) {
       int32_t* at = interval + order[s] * args.rounds * 2;
       at[0] = static_cast<int32_t>(begin);
       at[1] = static_cast<int32_t>(end);
     };
     const auto padded = [&](int64_t s) { return mask && !mask[order[s]]; };
+    const auto bucket_at = [&](int64_t s) {
+      return natural ? uint16_t{0} : buckets[order[s]];
+    };
 
     int64_t start = 0;
     while (start < args.length && !padded(start)) {
-      const uint16_t bucket = buckets[order[start]];
+      const uint16_t bucket = bucket_at(start);
       int64_t stop = start + 1;
-      while (stop < args.length && !padded(stop) &&
-             buckets[order[stop]] == bucket) {
+      while (stop < args.length && !padded(stop) && bucket_at(stop) == bucket) {
         ++stop;
       }
       for (int64_t s = start; s < stop; ++s) {

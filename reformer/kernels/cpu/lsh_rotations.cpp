@@ -4,20 +4,9 @@
 #include <cmath>
 
 #include "reformer/core/parallel.h"
-#include "reformer/core/philox.h"
 
 namespace reformer::kernels::cpu {
 namespace {
-
-// Folds step and layer into the key, so that the counter is left for the
-// element's own coordinates.
-PhiloxKey layer_key(const HashKey& key) {
-  const auto mixed = philox(
-      {static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32)},
-      {static_cast<uint32_t>(key.step), static_cast<uint32_t>(key.step >> 32),
-       key.layer, /*purpose: rotations=*/0x526f7461});
-  return {mixed[0], mixed[1]};
-}
 
 // Uniform in (0, 1): never 0, whose logarithm Box-Muller takes.
 double uniform(uint32_t bits) { return (bits + 0.5) * 0x1p-32; }
@@ -34,7 +23,7 @@ float round_to_bf16(float x) {
 // One task draws one (head, round). Box-Muller in float64: after rounding to
 // bf16 another device's log and cos give the same entries.
 void lsh_rotations(const LshRotationsArgs& args) {
-  const PhiloxKey key = layer_key(args.key);
+  const PhiloxKey key = rotation_key(args.key);
   const int64_t entries = args.d_head * args.columns;
   parallel_tasks(args.heads * args.rounds, [&](int64_t task) {
     const auto head = static_cast<uint32_t>(task / args.rounds);
@@ -44,8 +33,7 @@ void lsh_rotations(const LshRotationsArgs& args) {
       const auto bits =
           philox(key, {static_cast<uint32_t>(at / 4), round, head, 0});
       for (int64_t e = 0; e < 4 && at + e < entries; ++e) {
-        const double radius =
-            std::sqrt(-2.0 * std::log(uniform(bits[e & 2])));
+        const double radius = std::sqrt(-2.0 * std::log(uniform(bits[e & 2])));
         const double angle = 2.0 * M_PI * uniform(bits[(e & 2) + 1]);
         const double normal =
             radius * (e % 2 == 0 ? std::cos(angle) : std::sin(angle));

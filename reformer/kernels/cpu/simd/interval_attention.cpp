@@ -156,9 +156,10 @@ class Segment {
     }
     const T* rows[kPanel];
     for (int lane = 0; lane < kPanel; ++lane) {
-      rows[lane] = tile.intervals.active[lane]
-                       ? head_.q + tile.intervals.position[lane] * head_.q_stride
-                       : kZeroRow<T>;
+      rows[lane] =
+          tile.intervals.active[lane]
+              ? head_.q + tile.intervals.position[lane] * head_.q_stride
+              : kZeroRow<T>;
     }
     pack_panel(rows, head_.d, head_.width, tile.panel.data());
   }
@@ -187,9 +188,11 @@ class Segment {
     if (keys.from >= keys.to) return;
     const int64_t slot = keys.from % ring_.rows;
     const int64_t n = keys.to - keys.from;
-    score_panels(ring_.keys.data(), head_.width, tile.panel.data(), head_.d,
-                 slot, slot + n, scores_.data(),
-                 [&]() __attribute__((always_inline)) { prefetch_next_rows(); });
+    score_panels(
+        ring_.keys.data(), head_.width, tile.panel.data(), head_.d, slot,
+        slot + n, scores_.data(), [&]() __attribute__((always_inline)) {
+          prefetch_next_rows();
+        });
     mask_and_weigh(tile, keys.from, n);
     for (int group = 0; group < kPanel / 4; ++group) {
       const int64_t begin =
@@ -258,7 +261,8 @@ class Segment {
       softmax_[2 * i] = tile.max[lane];
       softmax_[2 * i + 1] = sum;
       if (last && sum != T(0)) {  // also when it is NaN
-        scale_row(row, head_.width, T(1) / sum, &tile.output[lane * head_.width]);
+        scale_row(row, head_.width, T(1) / sum,
+                  &tile.output[lane * head_.width]);
         lse_[i] = tile.max[lane] + std::log(sum);
       } else if (last) {
         lse_[i] = kMinusInfinity<T>;
@@ -272,8 +276,8 @@ class Segment {
   const HeadRound<T> head_;
   T* output_;
   int64_t output_stride_;
-  T* lse_;      // of the last round only
-  T* softmax_;  // [length, 2]: the running maximum and sum
+  T* lse_;                // of the last round only
+  T* softmax_;            // [length, 2]: the running maximum and sum
   int64_t next_row_ = 0;  // to prefetch
   int64_t next_rows_end_ = 0;
   KeyRing<T> ring_;

@@ -147,8 +147,7 @@ class GradRing {
 
   // Of the unit key x / |x|, the part across x is what remains.
   void take_gradient_through_norm(const T* x, T inverse_norm, T* d_x) {
-    const T along =
-        dot(x, d_x, head_.width) * inverse_norm * inverse_norm;
+    const T along = dot(x, d_x, head_.width) * inverse_norm * inverse_norm;
     for (int64_t c = 0; c < head_.width; c += kLanes<T>) {
       store(d_x + c, load(d_x + c) - load(x + c) * along);
     }
@@ -248,9 +247,9 @@ class GradSegment {
       tile.inverse_sum[lane] = alone ? T(0) : 1 / grads_.softmax[2 * i + 1];
       tile.delta[lane] = active ? delta_[i] : T(0);
       T* d_output = &tile.d_outputs[lane * head_.width];
-      copy_row(active ? grads_.d_output + i * grads_.d_output_stride
-                      : kZeroRow<T>,
-               head_.d, head_.width, d_output);
+      copy_row(
+          active ? grads_.d_output + i * grads_.d_output_stride : kZeroRow<T>,
+          head_.d, head_.width, d_output);
       d_outputs[lane] = d_output;
       zero_row(head_.width, &tile.d_queries[lane * head_.width]);
     }
@@ -306,12 +305,16 @@ class GradSegment {
     const int64_t width = head_.width;
     const int64_t slot = keys.from % ring_.rows;
     const int64_t n = keys.to - keys.from;
-    score_panels(ring_.key_panels.data(), width, tile.query_panel.data(),
-                 head_.d, slot, slot + n, weights_.data(),
-                 [&]() __attribute__((always_inline)) { prefetch_next_rows(); });
-    score_panels(ring_.value_panels.data(), width, tile.d_output_panel.data(),
-                 head_.d, slot, slot + n, d_scores_.data(),
-                 [&]() __attribute__((always_inline)) { prefetch_next_rows(); });
+    score_panels(
+        ring_.key_panels.data(), width, tile.query_panel.data(), head_.d, slot,
+        slot + n, weights_.data(), [&]() __attribute__((always_inline)) {
+          prefetch_next_rows();
+        });
+    score_panels(
+        ring_.value_panels.data(), width, tile.d_output_panel.data(), head_.d,
+        slot, slot + n, d_scores_.data(), [&]() __attribute__((always_inline)) {
+          prefetch_next_rows();
+        });
     weigh(tile, keys.from, n);
     for (int64_t j = 0; j < n; j += kKeyGroup) {
       add_rows_to_keys(&ring_.d_values[(slot + j) * width],
@@ -393,8 +396,7 @@ void begin_gradients(const IntervalAttentionGradArgs<T>& args, T* delta,
   for (int64_t i = 0; i < forward.length; ++i) {
     const T* d_output = grads.d_output + i * grads.d_output_stride;
     const T* o = output + i * forward.output.row_stride;
-    delta[head_of_all * forward.length + i] =
-        dot(d_output, o, forward.d_head);
+    delta[head_of_all * forward.length + i] = dot(d_output, o, forward.d_head);
     T* d_v = grads.d_v + i * grads.d_v_stride;
     std::fill_n(grads.d_q + i * grads.d_q_stride, forward.d_head, T(0));
     if (args.d_k.data) {
@@ -480,8 +482,7 @@ void interval_attention_grad(const IntervalAttentionGradArgs<T>& args) {
   std::vector<Reach> reach(n_heads);
   parallel_tasks(n_heads, [&](int64_t head) {
     begin_gradients(args, delta.data(), head);
-    reach[head] =
-        reach_of(forward, head / forward.heads, head % forward.heads);
+    reach[head] = reach_of(forward, head / forward.heads, head % forward.heads);
   });
 
   const int64_t segments = (forward.length + kSegmentRows - 1) / kSegmentRows;

@@ -12,7 +12,6 @@
 
 namespace reformer::kernels::cpu::REFORMER_ISA {
 
-
 // Tiles that share the keys they stream.
 inline constexpr int64_t kMacroTiles = 4;
 inline constexpr int64_t kMacroRows = kMacroTiles * kPanel;
@@ -188,7 +187,8 @@ struct TileIntervals {
       ends[lane] = own[2 * head.round + 1];
       for (int64_t r = 0; r < head.round; ++r) {
         earlier[(2 * r) * kPanel + lane] = shifted(own[2 * r]);
-        earlier[(2 * r + 1) * kPanel + lane] = shifted(own[2 * r + 1] - own[2 * r]);
+        earlier[(2 * r + 1) * kPanel + lane] =
+            shifted(own[2 * r + 1] - own[2 * r]);
       }
     }
     for (int lane = exist; lane < kPanel; ++lane) {

@@ -39,11 +39,11 @@ void pack_rotations(const LshBucketsArgs<T>& args, int64_t head, int64_t width,
                     int64_t panels_per_round, T* packed) {
   std::fill_n(packed, args.rounds * panels_per_round * kPanel * width, T(0));
   for (int64_t round = 0; round < args.rounds; ++round) {
-    const float* from = args.rotations +
-                        (head * args.rounds + round) * args.d_head * args.columns;
+    const float* from = args.rotations + (head * args.rounds + round) *
+                                             args.d_head * args.columns;
     for (int64_t j = 0; j < args.columns; ++j) {
-      T* panel = packed +
-                 (round * panels_per_round + j / kPanel) * kPanel * width;
+      T* panel =
+          packed + (round * panels_per_round + j / kPanel) * kPanel * width;
       for (int64_t c = 0; c < args.d_head; ++c) {
         panel[c * kPanel + j % kPanel] = from[c * args.columns + j];
       }
@@ -75,7 +75,8 @@ void hash_rows(const LshBucketsArgs<T>& args, const T* vectors,
                const T* rotations, int64_t panels_per_round, int64_t begin,
                int64_t end, uint16_t* buckets) {
   const int64_t width = padded<T>(args.d_head);
-  const int64_t columns = (args.columns + kKeyGroup - 1) / kKeyGroup * kKeyGroup;
+  const int64_t columns =
+      (args.columns + kKeyGroup - 1) / kKeyGroup * kKeyGroup;
   const int64_t stride = args.vectors.row_stride;
   Scratch<T> panel(kPanel * width);
   Scratch<T> rotated(panels_per_round * kPanel * kPanel);  // [columns, 16]
@@ -91,8 +92,7 @@ void hash_rows(const LshBucketsArgs<T>& args, const T* vectors,
       score_panels(rotations + round * panels_per_round * kPanel * width, width,
                    panel.data(), args.d_head, 0, columns, rotated.data(),
                    [] {});
-      write_buckets(args, rotated.data(), n,
-                    buckets + round * args.length + i);
+      write_buckets(args, rotated.data(), n, buckets + round * args.length + i);
     }
   }
 }
@@ -146,9 +146,8 @@ void hash_single_rows(const LshBucketsArgs<T>& args) {
     const T* vector = args.vectors.head(task / args.heads, head);
     Scratch<T> rotated(2 * args.columns);
     for (int64_t round = 0; round < args.rounds; ++round) {
-      const float* rotations =
-          args.rotations +
-          (head * args.rounds + round) * args.d_head * args.columns;
+      const float* rotations = args.rotations + (head * args.rounds + round) *
+                                                    args.d_head * args.columns;
       args.buckets[task * args.rounds + round] =
           bucket_of_row(args, vector, rotations, rotated.data());
     }

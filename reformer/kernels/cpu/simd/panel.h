@@ -35,7 +35,8 @@ inline void pack_panel(const T* const (&rows)[kPanel], int64_t d, int64_t width,
     for (int first = 0; first < kPanel; first += kLanes<T>) {
       Vector<T> block[kLanes<T>];
       if (n == kLanes<T>) {
-        for (int r = 0; r < kLanes<T>; ++r) block[r] = load(rows[first + r] + c);
+        for (int r = 0; r < kLanes<T>; ++r)
+          block[r] = load(rows[first + r] + c);
       } else {
         for (int r = 0; r < kLanes<T>; ++r) {
           block[r] = Vector<T>{};
@@ -94,8 +95,9 @@ inline void score_keys(const T* keys, const T* queries, int64_t d, T* scores) {
 // Keys that score_keys takes at once so that the accumulators stay in
 // registers: 16 of 32 with AVX-512, 8 of 16 otherwise.
 template <class T>
-inline constexpr int kScoreKeys =
-    kVectorBytes == 64 ? 16 : std::max(1, 8 / kPanelVectors<T>);
+inline constexpr int kScoreKeys = kVectorBytes == 64
+                                      ? 16
+                                      : std::max(1, 8 / kPanelVectors<T>);
 
 // Keys are computed in groups of four, from a multiple of four.
 inline constexpr int64_t kKeyGroup = 4;
@@ -137,7 +139,8 @@ inline void accumulate_block(T* c, const T* a, const T* b, int64_t width,
   Vector<T> sum[4][Vectors] = {};
   for (int64_t k = 0; k < depth; ++k) {
     Vector<T> row[Vectors];
-    for (int v = 0; v < Vectors; ++v) row[v] = load(b + k * width + v * kLanes<T>);
+    for (int v = 0; v < Vectors; ++v)
+      row[v] = load(b + k * width + v * kLanes<T>);
     for (int m = 0; m < 4; ++m) {
       const T factor = a[m * AStepM + k * AStepK];
       for (int v = 0; v < Vectors; ++v) sum[m][v] += row[v] * factor;
@@ -160,9 +163,9 @@ inline void accumulate(T* c, const T* a, const T* b, int64_t width,
   int64_t at = 0;
   const auto block = [&]<int Vectors>() {
     for (int64_t k = 0; k < depth; k += kRun) {
-      accumulate_block<T, Vectors, AStepM, AStepK>(
-          c + at, a + k * AStepK, b + k * width + at, width,
-          std::min(kRun, depth - k));
+      accumulate_block<T, Vectors, AStepM, AStepK>(c + at, a + k * AStepK,
+                                                   b + k * width + at, width,
+                                                   std::min(kRun, depth - k));
     }
     at += Vectors * kLanes<T>;
   };

@@ -110,7 +110,8 @@ inline Vector<float> exp2_of(Vector<float> x) {
 
 // float64 serves as a judge: exactness matters, speed does not.
 inline Vector<double> exp2_of(Vector<double> x) {
-  for (int lane = 0; lane < kLanes<double>; ++lane) x[lane] = std::exp2(x[lane]);
+  for (int lane = 0; lane < kLanes<double>; ++lane)
+    x[lane] = std::exp2(x[lane]);
   return x;
 }
 

@@ -1,0 +1,252 @@
+#include "cli/reproduce_table2.h"
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/config_options.h"
+#include "cli/gnuplot.h"
+#include "cli/machine.h"
+#include "cli/stop_signal.h"
+#include "cli/train_screen.h"
+#include "reformer/core/config_library.h"
+#include "reformer/core/errors.h"
+#include "reformer/train/atomic_file.h"
+#include "reformer/train/checkpoint.h"
+
+namespace reformer::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kFull = 0;  // rounds: full attention instead
+constexpr std::array<int64_t, 4> kTrained = {kFull, 4, 2, 1};
+constexpr std::array<int64_t, 5> kEvaluated = {kFull, 8, 4, 2, 1};
+
+// In percent; a row for each of kTrained, a column for each of kEvaluated.
+constexpr double kPaper[4][5] = {{100, 94.8, 92.5, 76.9, 52.5},
+                                 {0.8, 100, 99.9, 99.4, 91.9},
+                                 {0.8, 100, 99.9, 98.1, 86.8},
+                                 {0.8, 99.9, 99.6, 94.8, 77.9}};
+
+struct Table2Options {
+  std::string out = "runs/table2";
+  int64_t steps = 0;  // 0: the config's
+  bool quick = false;
+  std::string device = "auto";
+  int64_t threads = 0;
+};
+
+std::string name_of_rounds(int64_t rounds) {
+  return rounds == kFull ? "full" : "lsh-" + std::to_string(rounds);
+}
+
+// Full attention is full_shared_qk: it has the parameters of LSH attention, so
+// that a model trained with one can be evaluated with the other.
+void set_attention(Config& config, int64_t rounds) {
+  config.model.attention = rounds == kFull ? "full_shared_qk" : "lsh";
+  if (rounds != kFull) config.lsh.rounds = rounds;
+}
+
+Config base_config(const Table2Options& options) {
+  Config config = load_config("duplication");
+  if (options.quick) {
+    config.train.length = 128;
+    config.train.batch = 8;
+    config.train.steps = 1200;
+    config.train.warmup = 300;
+    config.train.evaluate_every = 200;
+    config.train.checkpoint_every = 200;
+    config.lsh.chunk_length = 16;
+    config.lsh.n_buckets = 16;
+  }
+  if (options.steps > 0) config.train.steps = options.steps;
+  return config;
+}
+
+class Table2 {
+ public:
+  explicit Table2(const Table2Options& options)
+      : options_(options),
+        device_(use_machine(options.device, options.threads)) {}
+
+  void run() {
+    const auto& stop = stop_requested();
+    fs::create_directories(options_.out);
+    print("Table 2 into " + options_.out + ", " + describe_machine(device_) +
+          "\n");
+    for (size_t row = 0; row < kTrained.size(); ++row) {
+      if (!train_row(row, stop)) {
+        print("stopped and saved; go on with the same command\n");
+        return;
+      }
+      evaluate_row(row);
+    }
+    report();
+  }
+
+ private:
+  fs::path folder_of(size_t row) const {
+    return fs::path(options_.out) /
+           ("trained-" + name_of_rounds(kTrained[row]));
+  }
+
+  // False when it was asked to stop.
+  bool train_row(size_t row, const std::atomic<bool>& stop) {
+    Config config = base_config(options_);
+    set_attention(config, kTrained[row]);
+    const std::string folder = folder_of(row).string();
+    const bool resume = fs::exists(fs::path(folder) / "config.json");
+    if (resume) {
+      const Config before = load_run_config(folder);
+      require(before.train.length == config.train.length &&
+                  before.train.steps == config.train.steps,
+              folder, ": was begun with other settings (length ",
+              before.train.length, ", steps ", before.train.steps,
+              "); choose another --out");
+    }
+    const auto task = make_task(config);
+    TrainScreen screen(*task);
+    screen.say("training with " + name_of_rounds(kTrained[row]) +
+               " attention: " + folder + "\n");
+    const auto result =
+        train(config, *task, {folder, resume, device_}, stop, screen);
+    steps_[row] = result.step;
+    return result.end != TrainEnd::kStopped;
+  }
+
+  // With the last parameters, not the best: the paper's are.
+  void evaluate_row(size_t row) {
+    const auto checkpoint = load_latest_checkpoint(folder_of(row).string());
+    for (size_t column = 0; column < kEvaluated.size(); ++column) {
+      Config config = checkpoint->config;
+      set_attention(config, kEvaluated[column]);
+      LanguageModel model(config,
+                          placement_on(device_, config.train.precision));
+      load_parameters(model, checkpoint->parameters);
+      accuracy_[row][column] =
+          100 * evaluate(model, *make_task(config), Split::kTest, 0,
+                         config.lsh.rounds)
+                    .accuracy;
+    }
+  }
+
+  void report() const {
+    print("\naccuracy in percent on the second half, ours (the paper's)\n" +
+          table());
+    const auto json = fs::path(options_.out) / "table2.jsonl";
+    write_file_atomically(json, json_lines());
+    const auto picture = fs::path(options_.out) / "table2.png";
+    print("numbers are in " + json.string() + "\n");
+    draw_picture(script(), picture.string(), {1000, 560});
+    print("picture is in " + picture.string() + "\n");
+  }
+
+  std::string table() const {
+    std::ostringstream text;
+    char cell[64];
+    std::snprintf(cell, sizeof(cell), "%-16s", "trained with");
+    text << cell;
+    for (const int64_t rounds : kEvaluated) {
+      std::snprintf(cell, sizeof(cell), "%16s", name_of_rounds(rounds).c_str());
+      text << cell;
+    }
+    text << "\n";
+    for (size_t row = 0; row < kTrained.size(); ++row) {
+      std::snprintf(cell, sizeof(cell), "%-16s",
+                    name_of_rounds(kTrained[row]).c_str());
+      text << cell;
+      for (size_t column = 0; column < kEvaluated.size(); ++column) {
+        std::snprintf(cell, sizeof(cell), "%8.1f (%5.1f)",
+                      accuracy_[row][column], kPaper[row][column]);
+        text << cell;
+      }
+      text << "\n";
+    }
+    return text.str();
+  }
+
+  std::string json_lines() const {
+    std::string lines;
+    const Config config = base_config(options_);
+    for (size_t row = 0; row < kTrained.size(); ++row) {
+      for (size_t column = 0; column < kEvaluated.size(); ++column) {
+        nlohmann::ordered_json json;
+        json["trained"] = name_of_rounds(kTrained[row]);
+        json["evaluated"] = name_of_rounds(kEvaluated[column]);
+        json["accuracy"] = accuracy_[row][column];
+        json["paper"] = kPaper[row][column];
+        json["length"] = config.train.length;
+        json["steps"] = steps_[row];
+        json["device"] = device_.is_cpu() ? "cpu" : "cuda";
+        lines += json.dump() + "\n";
+      }
+    }
+    return lines;
+  }
+
+  // Ours as lines over the rounds at evaluation, the paper's dashed.
+  std::string script() const {
+    std::ostringstream text;
+    for (size_t row = 0; row < kTrained.size(); ++row) {
+      text << "$row" << row << " << EOD\n";
+      for (size_t column = 0; column < kEvaluated.size(); ++column) {
+        text << column << " " << accuracy_[row][column] << " "
+             << kPaper[row][column] << "\n";
+      }
+      text << "EOD\n";
+    }
+    text
+        << "set title 'Duplication task: ours (lines) and the paper (dashed)'\n"
+           "set ylabel 'accuracy, %'\nset yrange [0:105]\n"
+           "set xlabel 'attention at evaluation'\nset key bottom left\n"
+           "set grid ytics\nset xrange [-0.2:4.2]\nset xtics (";
+    for (size_t column = 0; column < kEvaluated.size(); ++column) {
+      text << (column ? ", " : "") << "'" << name_of_rounds(kEvaluated[column])
+           << "' " << column;
+    }
+    text << ")\nplot ";
+    for (size_t row = 0; row < kTrained.size(); ++row) {
+      text << (row ? ", " : "") << "$row" << row
+           << " using 1:2 with linespoints lw 2 pt 7 lc " << row + 1
+           << " title 'trained with " << name_of_rounds(kTrained[row])
+           << "', $row" << row << " using 1:3 with lines dt 2 lc " << row + 1
+           << " notitle";
+    }
+    text << "\n";
+    return text.str();
+  }
+
+  const Table2Options options_;
+  const at::Device device_;
+  double accuracy_[kTrained.size()][kEvaluated.size()] = {};
+  int64_t steps_[kTrained.size()] = {};
+};
+
+}  // namespace
+
+void add_reproduce_table2(CLI::App& reproduce, Action& action) {
+  auto& app = *reproduce.add_subcommand(
+      "table2",
+      "the duplication task with full attention and 8, 4, 2, 1 hash rounds");
+  const auto options = std::make_shared<Table2Options>();
+  app.add_option("--out", options->out,
+                 "folder of its four runs; what is done is not done again")
+      ->take_last()
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_flag("--quick", options->quick,
+               "sequences of 128 instead of 1024: minutes on a CPU");
+  app.add_option("--steps", options->steps, "of each run [20000; quick: 1200]")
+      ->check(whole_number(1, kMaxLength))
+      ->take_last()
+      ->type_name("N");
+  add_machine_options(app, options->device, options->threads);
+  app.callback(
+      [options, &action] { action = [options] { Table2(*options).run(); }; });
+}
+
+}  // namespace reformer::cli

@@ -1,0 +1,43 @@
+// Adafactor's update of all parameters at once, on a GPU (the rule is in
+// train/adafactor.h). The CPU's is in train/.
+#pragma once
+
+#include <cstdint>
+
+namespace reformer::kernels {
+
+// A stack of matrices; a vector is one matrix of one row, without r.
+struct AdafactorTensor {
+  float* w;        // [matrices, rows, columns], updated
+  const float* g;  // likewise
+  float* r;        // [matrices, rows], updated; null: a vector
+  float* c;        // [matrices, columns], updated
+  int64_t matrices;
+  int64_t rows;
+  int64_t columns;
+
+  // Filled by adafactor_plan: where this tensor's work and sums begin.
+  int64_t row_tiles;
+  int64_t column_tiles;
+  int64_t first_tile;
+  int64_t first_row_sum;
+  int64_t first_column_sum;
+  int64_t first_moment;
+  int64_t first_matrix;
+};
+
+struct AdafactorArgs {
+  const AdafactorTensor* tensors;         // [count], planned, on the host
+  const AdafactorTensor* device_tensors;  // the same on the device
+  int64_t count;
+  double beta2;
+  double learning_rate;
+};
+
+namespace cuda {
+// Plans the tensors, which lie on the host; returns the bytes of the workspace.
+int64_t adafactor_plan(AdafactorTensor* tensors, int64_t count);
+void adafactor(const AdafactorArgs& args, void* workspace, void* stream);
+}  // namespace cuda
+
+}  // namespace reformer::kernels

@@ -1,0 +1,424 @@
+// Interval attention in bf16, backward: one launch for each round.
+//
+// A block owns kWarps * 16 consecutive places of one round's order, as keys
+// and as queries, and computes all that this round adds to their gradients:
+// first over the queries that see its keys (dk, dv), then over the keys that
+// its queries see (dq). A pair that straddles two blocks is computed by both,
+// so that nobody adds to another's sums: no atomics, and each row's sums are
+// read and written once a round. The gradient of a unit key is projected and
+// is where dq's sum begins.
+#include <cmath>
+
+#include "reformer/kernels/cuda/interval_attention_statistics.h"
+#include "reformer/kernels/cuda/interval_gradients.cuh"
+#include "reformer/kernels/cuda/interval_launch.cuh"
+
+namespace reformer::kernels::cuda {
+namespace {
+
+struct BackwardRound {
+  IntervalAttentionGradArgs<bf16> args;
+  const float2* statistics;  // [batch, heads, length]: z and delta
+  const float* scales;       // [batch, heads, length]: 1 / |q|
+  float* q_sums;             // [batch, heads, length, D] each
+  float* v_sums;
+  float* k_sums;  // null where k is
+  int round;
+};
+
+// Where things lie in a block's shared memory, in bytes. Rows beyond kRows
+// are the halo's: queries or keys before or after the block's own.
+template <int D, int kRows, int kHalo>
+struct BackwardLayout {
+  static constexpr int kAll = kRows + kHalo;
+  static constexpr int kQ = 0;
+  static constexpr int kDOutput = kQ + kAll * D * 2;
+  static constexpr int kValues = kDOutput + kAll * D * 2;
+  static constexpr int kHaloKeys = kValues + kAll * D * 2;
+  static constexpr int kInterval = kHaloKeys + kHalo * D * 2;  // and one more
+  static constexpr int kSpan = kInterval + (kAll + 2) * 8;     // Span [kAll]
+  static constexpr int kStatistics = kSpan + kAll * 8;         // float2 [kAll]
+  static constexpr int kScales = kStatistics + kAll * 8;       // float [kAll]
+  static constexpr int kQueryRow = kScales + kAll * 4;         // int [kAll]
+  static constexpr int kKeyRow = kQueryRow + kAll * 4;         // int [kAll]
+  static constexpr int kEarlier = kKeyRow + kAll * 4;
+  // Then, for each earlier round, Span [kAll] and float [kAll]; then the
+  // block's own keys where they are not q.
+  static constexpr __host__ __device__ int own_keys(int round) {
+    return (kEarlier + round * kAll * 12 + 255) / 256 * 256;
+  }
+  static constexpr int bytes(int round, bool shared) {
+    return own_keys(round) + (shared ? 0 : kRows * D * 2);
+  }
+};
+
+template <int D, int kWarps, int kHalo, int kBlocks>
+__global__ void __launch_bounds__(kWarps * 32, kBlocks)
+    collect_round(const __grid_constant__ BackwardRound p) {
+  constexpr int kRows = kWarps * 16;
+  constexpr int kThreads = kWarps * 32;
+  using Layout = BackwardLayout<D, kRows, kHalo>;
+  constexpr int kAll = Layout::kAll;
+  static_assert(kRows % kHalo == 0 && kThreads == 2 * kRows);
+  extern __shared__ __align__(256) unsigned char memory[];
+  auto* interval = reinterpret_cast<int2*>(memory + Layout::kInterval);
+  auto* statistics = reinterpret_cast<float2*>(memory + Layout::kStatistics);
+  auto* scales = reinterpret_cast<float*>(memory + Layout::kScales);
+  auto* query_rows = reinterpret_cast<int*>(memory + Layout::kQueryRow);
+  auto* key_rows = reinterpret_cast<int*>(memory + Layout::kKeyRow);
+  auto* span = reinterpret_cast<Span*>(memory + Layout::kSpan);
+  auto* earlier = reinterpret_cast<Span*>(memory + Layout::kEarlier);
+  auto* places = reinterpret_cast<float*>(earlier + p.round * kAll);
+  const uint32_t q_tile = shared_address(memory + Layout::kQ);
+  const uint32_t d_output_tile = shared_address(memory + Layout::kDOutput);
+  const uint32_t value_tile = shared_address(memory + Layout::kValues);
+  // Rows of a tile count from the block's own first row: the halo's keys are
+  // at rows kRows and on.
+  const uint32_t halo_keys =
+      shared_address(memory + Layout::kHaloKeys) - kRows * D * 2;
+
+  const IntervalAttentionArgs<bf16>& args = p.args.forward;
+  const int length = static_cast<int>(args.length);
+  const int tiles = (length + kRows - 1) / kRows;
+  const int index = blockIdx.x / tiles;
+  const int first = static_cast<int>(blockIdx.x % tiles) * kRows;
+  const HeadRound head(args, index, p.round);
+  const int64_t b = index / static_cast<int>(args.heads);
+  const int64_t h = index % static_cast<int>(args.heads);
+  const bf16* q = head_of(args.q, b, h);
+  const bf16* k = head.shared ? q : head_of(args.k, b, h);
+  const bf16* v = head_of(args.v, b, h);
+  const bf16* d_output = head_of(p.args.d_output, b, h);
+  const int q_stride = static_cast<int>(args.q.row_stride);
+  const int k_stride =
+      head.shared ? q_stride : static_cast<int>(args.k.row_stride);
+  const int v_stride = static_cast<int>(args.v.row_stride);
+  const int d_output_stride = static_cast<int>(p.args.d_output.row_stride);
+  const uint32_t own_keys =
+      head.shared ? q_tile : shared_address(memory + Layout::own_keys(p.round));
+  const int tid = threadIdx.x;
+  const int lane = tid % 32;
+  const int warp_row = tid / 32 * 16;
+  const int g = lane / 4;
+  const int t = lane % 4;
+  const int64_t head_row = int64_t{index} * length;
+  const int end = first + kRows;
+  const LaneOffsets<D> offsets(lane);
+
+  // Starts the copy of queries query_rows[at, at + n) into rows `at` and on,
+  // but for their intervals.
+  const auto copy_queries = [&](int at, int n) {
+    copy_rows<D, kThreads>(
+        {{q_tile, q, q_stride}, {d_output_tile, d_output, d_output_stride}}, at,
+        query_rows + at, n, head.d);
+    for (int r = at + tid; r < at + n; r += kThreads) {
+      const int row = query_rows[r];
+      copy_8(shared_address(statistics + r),
+             p.statistics + head_row + max(row, 0), is_real(row));
+    }
+  };
+  // Likewise keys, but for the rows of the block's own q and for places.
+  const auto copy_keys = [&](uint32_t tile, int at, int n) {
+    if (at == 0 && head.shared) {
+      copy_rows<D, kThreads>({{value_tile, v, v_stride}}, at, key_rows + at, n,
+                             head.d);
+    } else {
+      copy_rows<D, kThreads>({{tile, k, k_stride}, {value_tile, v, v_stride}},
+                             at, key_rows + at, n, head.d);
+    }
+    if (!head.shared) return;
+    for (int r = at + tid; r < at + n; r += kThreads) {
+      const int row = key_rows[r];
+      copy_4(shared_address(scales + r), p.scales + head_row + max(row, 0),
+             is_real(row));
+    }
+  };
+
+  // When the intervals of a thread's own query have arrived.
+  const auto convert_query = [&](int at) {
+    span[at] = span_of(interval[at]);
+    convert_intervals(earlier + at, kAll, p.round);
+  };
+
+  // The halo is first the queries after the block's own places and the keys
+  // before them. All of them, before anybody knows how many are needed: to
+  // wait for the intervals first would cost more.
+  int row_here = kNoRow;
+  if (tid < kAll) {
+    row_here = head.row_at(first + tid);
+    query_rows[tid] = row_here;
+    key_rows[tid] = tid < kRows ? row_here : head.row_at(first + tid - kAll);
+    if (!head.shared) scales[tid] = rsqrtf(static_cast<float>(head.d));
+  }
+  __syncthreads();
+  copy_queries(0, kAll);
+  copy_keys(own_keys, 0, kRows);
+  copy_keys(halo_keys, kRows, kHalo);
+  if (tid < kAll) {
+    copy_interval(interval + tid, row_here, head);
+    copy_intervals(earlier + tid, kAll, row_here, head);
+    copy_places(places + tid, kAll, key_rows[tid], head);
+  }
+  if (tid == 0) {  // of the query just before the block's own
+    copy_interval(interval + kAll, head.row_at(first - 1), head);
+  }
+  commit_copies();
+
+  const int row[2] = {query_rows[warp_row + g], query_rows[warp_row + g + 8]};
+  const bool last = p.round + 1 == head.rounds;
+  float d_rows[D / 8][4];  // dk, then dq
+  set_zero<D>(d_rows);
+  int hull_begin;
+  int hull_end;
+  {
+    float d_values[D / 8][4];
+    float* v_sums = p.v_sums + head_row * D;
+    if (p.round > 0) {
+      load_sums<D>(d_values, v_sums, row, t);
+    } else {
+      set_zero<D>(d_values);
+    }
+    wait_for_copies<0>();
+    if (tid < kAll) {
+      convert_query(tid);
+      convert_places(places + tid, kAll, p.round);
+    }
+    __syncthreads();
+    hull_begin = interval[0].x & ~15;
+    hull_end = (interval[kRows - 1].y + 15) & ~15;
+    // Of the block before the first, no query: its interval is the empty one
+    // at the end.
+    const bool seen_from_before = first > 0 && interval[kAll].y > first;
+
+    float inverse[2];
+    OwnKeys<D> keys = {OwnRows<D>(own_keys, warp_row, offsets),
+                       OwnRows<D>(value_tile, warp_row, offsets)};
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int at = warp_row + g + 8 * half;
+      inverse[half] = scales[at];
+      keys.scale[half] = inverse[half] * kLog2E;
+      keys.place[half] = doubled(first + at);
+    }
+    keys.first = first + warp_row;
+    keys.without_self = head.shared;
+    keys.places = places + warp_row + g;
+    keys.earlier_rounds = p.round;
+    keys.stride = kAll;
+    keys.g = g;
+    keys.t = t;
+    // The block's own places with the halo, then what lies farther: after,
+    // before.
+    int at = 0;
+    int place = first;
+    int n = kAll;
+    while (true) {
+      const GradQueryTile tile = {q_tile,  d_output_tile, interval, span,
+                                  earlier, statistics,    kAll,     place - at};
+      keys.collect(d_rows, d_values, tile, at, at + n, offsets);
+      if (place == first) place = end;  // its halo, that is
+      // The last of these queries may see the block's keys: the next may, too.
+      const bool more =
+          place > first ? interval[kAll - 1].x < end && place + kHalo < length
+                        : interval[kRows].y > first && place > 0;
+      place += place > first ? kHalo : -kHalo;
+      if (!more) {
+        if (place < first || !seen_from_before) break;
+        place = first - kHalo;
+      }
+      at = kRows;
+      n = kHalo;
+      __syncthreads();
+      int far = kNoRow;
+      if (tid < kHalo) query_rows[kRows + tid] = far = head.row_at(place + tid);
+      __syncthreads();
+      copy_queries(kRows, kHalo);
+      if (tid < kHalo) {
+        copy_interval(interval + kRows + tid, far, head);
+        copy_intervals(earlier + kRows + tid, kAll, far, head);
+      }
+      commit_copies();
+      wait_for_copies<0>();
+      if (tid < kHalo) convert_query(kRows + tid);
+      __syncthreads();
+    }
+
+    if (p.round == 0) {  // a lone token passes its gradient to its own value
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int at = warp_row + g + 8 * half;
+        if (statistics[at].x != kInfinity) continue;
+#pragma unroll
+        for (int n = 0; n < D / 8; ++n) {
+          const float2 own = tile_pair<D>(memory + Layout::kDOutput, at, n, t);
+          d_values[n][2 * half] += own.x;
+          d_values[n][2 * half + 1] += own.y;
+        }
+      }
+    }
+    if (last) {
+      store_rows<D>(d_values, head_of(p.args.d_v, b, h), p.args.d_v.row_stride,
+                    row, head.d, t);
+    } else {
+      store_sums<D>(d_values, v_sums, row, t);
+    }
+    if (head.shared) {
+      project<D>(d_rows, memory + Layout::kQ, warp_row + g, inverse, t);
+    } else {
+      float* k_sums = p.k_sums + head_row * D;
+#pragma unroll
+      for (int n = 0; n < D / 8; ++n) {
+#pragma unroll
+        for (int c = 0; c < 4; ++c) d_rows[n][c] *= inverse[c / 2];
+      }
+      if (p.round > 0) add_sums<D>(d_rows, k_sums, row, t);
+      if (last) {
+        store_rows<D>(d_rows, head_of(p.args.d_k, b, h), p.args.d_k.row_stride,
+                      row, head.d, t);
+      } else {
+        store_sums<D>(d_rows, k_sums, row, t);
+      }
+      set_zero<D>(d_rows);
+    }
+  }
+
+  float* q_sums = p.q_sums + head_row * D;
+  // To where the halo's queries were, if there is room.
+  constexpr bool kCopySums = kHalo >= kRows;
+  const int sums_row = kRows + warp_row;
+  if (kCopySums && p.round > 0) {
+    __syncthreads();
+    copy_sums<D>({q_tile, d_output_tile}, sums_row, q_sums,
+                 query_rows + warp_row, lane);
+    commit_copies();
+  }
+  OwnQueries<D> queries = {OwnRows<D>(q_tile, warp_row, offsets),
+                           OwnRows<D>(d_output_tile, warp_row, offsets)};
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int at = warp_row + g + 8 * half;
+    queries.z[half] = statistics[at].x;
+    queries.delta[half] = statistics[at].y;
+    queries.own[half] = span[at];
+  }
+  queries.first = first + warp_row;
+  queries.without_self = head.shared;
+  queries.earlier = earlier + warp_row + g;
+  queries.earlier_rounds = p.round;
+  queries.stride = kAll;
+  queries.g = g;
+  queries.t = t;
+  const int from = interval[warp_row].x & ~15;
+  const int to = (interval[warp_row + 15].y + 15) & ~15;
+  int at = 0;
+  int place = first;
+  int n = kRows;
+  while (true) {
+    const GradKeyTile tile = {at == 0 ? own_keys : halo_keys,
+                              value_tile,
+                              scales,
+                              places,
+                              kAll,
+                              place - at};
+    queries.collect(d_rows, tile, max(from - place, 0) + at,
+                    min(to - place, n) + at, offsets);
+    at = kRows;
+    n = kHalo;
+    if (place == first) {
+      place -= kHalo;
+      continue;
+    }
+    place += place < first ? -kHalo : kHalo;
+    if (place < first && place + kHalo <= hull_begin) place = end;
+    if (place > first && place >= hull_end) break;
+    __syncthreads();
+    int far = kNoRow;
+    if (tid < kHalo) key_rows[kRows + tid] = far = head.row_at(place + tid);
+    __syncthreads();
+    copy_keys(halo_keys, kRows, kHalo);
+    if (tid < kHalo) copy_places(places + kRows + tid, kAll, far, head);
+    commit_copies();
+    wait_for_copies<0>();
+    if (tid < kHalo) convert_places(places + kRows + tid, kAll, p.round);
+    __syncthreads();
+  }
+
+  if (kCopySums && p.round > 0) {
+    wait_for_copies<0>();
+    __syncwarp();
+    add_copied_sums<D>(d_rows, {memory + Layout::kQ, memory + Layout::kDOutput},
+                       sums_row + g, t);
+  } else if (p.round > 0) {
+    add_sums<D>(d_rows, q_sums, row, t);
+  }
+  if (last) {
+    store_rows<D>(d_rows, head_of(p.args.d_q, b, h), p.args.d_q.row_stride, row,
+                  head.d, t);
+  } else {
+    store_sums<D>(d_rows, q_sums, row, t);
+  }
+}
+
+// How a workspace is cut up, in floats.
+struct Cut {
+  explicit Cut(const IntervalAttentionGradArgs<bf16>& args)
+      : rows((args.forward.batch * args.forward.heads * args.forward.length +
+              3) /
+             4 * 4),
+        sums(args.forward.rounds.rounds > 1
+                 ? rows * padded_d(args.forward.d_head)
+                 : 0),
+        separate(args.forward.k.data != nullptr) {}
+  int64_t floats() const { return 3 * rows + (separate ? 3 : 2) * sums; }
+
+  int64_t rows;
+  int64_t sums;
+  bool separate;
+};
+
+template <int D>
+void collect_all_rounds(const IntervalAttentionGradArgs<bf16>& args,
+                        void* workspace, cudaStream_t stream) {
+  // What shared memory allows two or three blocks of.
+  constexpr int kWarps = 4;
+  constexpr int kHalo = D <= 64 ? 64 : 32;
+  constexpr int kBlocks = D <= 64 ? 3 : 2;
+  using Layout = BackwardLayout<D, kWarps * 16, kHalo>;
+  const Cut cut(args);
+  auto* statistics = static_cast<float2*>(workspace);
+  auto* scales = static_cast<float*>(workspace) + 2 * cut.rows;
+  float* q_sums = scales + cut.rows;
+  float* v_sums = q_sums + cut.sums;
+  float* k_sums = v_sums + cut.sums;
+  BackwardRound p = {args, statistics, scales, q_sums, v_sums, k_sums, 0};
+  row_statistics(args, statistics, stream);
+  if (!cut.separate) inverse_norms(args.forward, 1, scales, stream);
+  const IntervalAttentionArgs<bf16>& forward = args.forward;
+  const dim3 grid = grid_for(
+      forward.batch * forward.heads * ceil_div(forward.length, kWarps * 16), 1,
+      "interval_attention_grad");
+  const int rounds = static_cast<int>(forward.rounds.rounds);
+  for (int round = 0; round < rounds; ++round) {
+    p.round = round;
+    launch(collect_round<D, kWarps, kHalo, kBlocks>, grid, kWarps * 32,
+           Layout::bytes(round, !cut.separate), stream, p,
+           "interval_attention_grad");
+  }
+}
+
+}  // namespace
+
+int64_t interval_attention_grad_workspace(
+    const IntervalAttentionGradArgs<bf16>& args) {
+  return Cut(args).floats() * 4;
+}
+
+void interval_attention_grad(const IntervalAttentionGradArgs<bf16>& args,
+                             void* workspace, void* stream) {
+  require_supported(args.forward);
+  with_padded_d(args.forward.d_head, [&](auto d) {
+    collect_all_rounds<d>(args, workspace, stream_of(stream));
+  });
+}
+
+}  // namespace reformer::kernels::cuda

@@ -1,0 +1,55 @@
+// What every CUDA kernel's launch needs: checks, and sizes of grids.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "reformer/core/errors.h"
+
+namespace reformer::kernels::cuda {
+
+inline void check(cudaError_t status, const char* what) {
+  require(status == cudaSuccess, what, ": CUDA error ",
+          cudaGetErrorName(status), ", ", cudaGetErrorString(status));
+}
+
+// After every launch: throws Error, naming the kernel, unless it was accepted.
+// What goes wrong while it runs is found by the next call that waits.
+inline void check_launch(const char* kernel) {
+  check(cudaGetLastError(), kernel);
+}
+
+inline cudaStream_t stream_of(void* stream) {
+  return static_cast<cudaStream_t>(stream);
+}
+
+inline int64_t ceil_div(int64_t n, int64_t d) { return (n + d - 1) / d; }
+
+// The grid that covers n items; along x, the only long dimension.
+inline dim3 grid_for(int64_t n, int64_t items_per_block, const char* kernel) {
+  const int64_t blocks = ceil_div(n, items_per_block);
+  require(blocks <= INT32_MAX, kernel, ": too large, ", n, " items");
+  return dim3(static_cast<unsigned>(blocks));
+}
+
+inline int multiprocessors() {
+  int device = 0;
+  int count = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
+        "cudaDeviceGetAttribute");
+  return count;
+}
+
+// More than 48 KB of dynamic shared memory must be asked for.
+template <class Kernel>
+void allow_shared_memory(Kernel* kernel, int64_t bytes, const char* name) {
+  if (bytes <= 48 * 1024) return;
+  check(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           static_cast<int>(bytes)),
+      name);
+}
+
+}  // namespace reformer::kernels::cuda

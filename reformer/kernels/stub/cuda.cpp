@@ -1,0 +1,75 @@
+// In place of the CUDA kernels, where nvcc was not found.
+#include <string>
+
+#include "reformer/core/errors.h"
+#include "reformer/kernels/adafactor.h"
+#include "reformer/kernels/bucket_sort.h"
+#include "reformer/kernels/counter_dropout.h"
+#include "reformer/kernels/cuda/interval_attention.h"
+#include "reformer/kernels/device.h"
+#include "reformer/kernels/interval_statistics.h"
+#include "reformer/kernels/layer_norm.h"
+#include "reformer/kernels/lsh_buckets.h"
+#include "reformer/kernels/lsh_intervals.h"
+#include "reformer/kernels/lsh_rotations.h"
+
+namespace reformer::kernels::cuda {
+namespace {
+
+[[noreturn]] void absent() {
+  throw Error("no CUDA here: " + why_unavailable());
+}
+
+}  // namespace
+
+bool available() { return false; }
+std::string why_unavailable() {
+  return "this program was built without CUDA kernels, because CMake found no "
+         "nvcc";
+}
+std::string device_name() { absent(); }
+
+void lsh_rotations(const LshRotationsArgs&, void*) { absent(); }
+void lsh_buckets(const LshBucketsArgs<float>&, void*) { absent(); }
+void lsh_buckets(const LshBucketsArgs<Bf16>&, void*) { absent(); }
+int64_t bucket_sort_workspace(const BucketSortArgs&) { absent(); }
+void bucket_sort(const BucketSortArgs&, const LshIntervalsArgs*, void*, void*) {
+  absent();
+}
+void lsh_intervals(const LshIntervalsArgs&, void*) { absent(); }
+void interval_statistics(const IntervalStatisticsArgs&, IntervalStatistics*,
+                         void*) {
+  absent();
+}
+void counter_dropout(const CounterDropoutArgs<float>&, void*) { absent(); }
+void counter_dropout(const CounterDropoutArgs<Bf16>&, void*) { absent(); }
+
+void layer_norm(const LayerNormArgs<float>&, void*) { absent(); }
+void layer_norm(const LayerNormArgs<Bf16>&, void*) { absent(); }
+void layer_norm_grad(const LayerNormGradArgs<float>&, void*) { absent(); }
+void layer_norm_grad(const LayerNormGradArgs<Bf16>&, void*) { absent(); }
+int64_t adafactor_plan(AdafactorTensor*, int64_t) { absent(); }
+void adafactor(const AdafactorArgs&, void*, void*) { absent(); }
+
+int64_t interval_attention_workspace(const IntervalAttentionArgs<Bf16>&) {
+  absent();
+}
+int64_t interval_attention_grad_workspace(
+    const IntervalAttentionGradArgs<Bf16>&) {
+  absent();
+}
+void interval_attention(const IntervalAttentionArgs<Bf16>&, void*, void*) {
+  absent();
+}
+void interval_attention_grad(const IntervalAttentionGradArgs<Bf16>&, void*,
+                             void*) {
+  absent();
+}
+void interval_attention(const IntervalAttentionArgs<float>&, void*) {
+  absent();
+}
+void interval_attention_grad(const IntervalAttentionGradArgs<float>&, void*) {
+  absent();
+}
+
+}  // namespace reformer::kernels::cuda

@@ -1,0 +1,16 @@
+#include "reformer/model/placement.h"
+
+#include "reformer/core/errors.h"
+
+namespace reformer {
+
+Placement placement_on(at::Device device, const std::string& precision) {
+  const bool on_cpu = device.is_cpu();
+  require(
+      precision != "bfloat16" || !on_cpu,
+      "train.precision: bfloat16 needs a GPU; on a CPU use float32 or auto");
+  const bool half = precision == "bfloat16" || (precision == "auto" && !on_cpu);
+  return {device, half ? at::kBFloat16 : at::kFloat};
+}
+
+}  // namespace reformer

@@ -1,0 +1,26 @@
+// Where a model's numbers live, and in which precision it computes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+namespace reformer {
+
+// Parameters, their gradients, the residual streams, hashing, softmax
+// statistics and the loss are of `type`; products and attention of `compute`.
+struct Placement {
+  Placement() = default;
+  explicit(false) Placement(at::ScalarType both) : type(both), compute(both) {}
+  Placement(at::Device where, at::ScalarType computed)
+      : compute(computed), device(where) {}
+
+  at::ScalarType type = at::kFloat;
+  at::ScalarType compute = at::kFloat;
+  at::Device device = at::kCPU;
+};
+
+// By train.precision; Error for bfloat16 on a CPU.
+Placement placement_on(at::Device device, const std::string& precision);
+
+}  // namespace reformer

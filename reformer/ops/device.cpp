@@ -1,0 +1,79 @@
+#include "reformer/ops/device.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <dlfcn.h>
+
+#include "reformer/core/errors.h"
+#include "reformer/kernels/device.h"
+
+namespace reformer {
+namespace {
+
+// The folder of the libtorch_cpu.so that this process runs.
+std::string torch_folder() {
+  Dl_info info{};
+  const void* symbol = reinterpret_cast<const void*>(&c10::GetAllocator);
+  if (dladdr(symbol, &info) == 0 || info.dli_fname == nullptr) return "";
+  const std::string path = info.dli_fname;  // libc10.so lies beside it
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+std::string why_torch_has_no_cuda() {
+  // Its NVIDIA libraries are found by its own RPATH. Global and for good: it
+  // registers its operators with the LibTorch that is loaded.
+  const std::string library = torch_folder() + "libtorch_cuda.so";
+  if (dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    return std::string("LibTorch's CUDA part cannot be loaded (") + dlerror() +
+           ")";
+  }
+  if (!c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) {
+    return library + " did not register a CUDA device";
+  }
+  if (c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount() == 0) {
+    return "LibTorch finds no GPU";
+  }
+  // Wakes its allocator, which has no statistics before its first tensor.
+  at::empty({1}, at::TensorOptions().device(at::kCUDA));
+  return "";
+}
+
+}  // namespace
+
+std::string why_cuda_is_unavailable() {
+  static const std::string why = kernels::cuda::available()
+                                     ? why_torch_has_no_cuda()
+                                     : kernels::cuda::why_unavailable();
+  return why;
+}
+
+bool cuda_is_available() { return why_cuda_is_unavailable().empty(); }
+
+at::Device choose_device(const std::string& name) {
+  if (name == "cpu") return at::kCPU;
+  require(name == "cuda" || name == "auto",
+          "device must be cpu, cuda or auto, got ", name);
+  if (cuda_is_available()) return at::Device(at::kCUDA, 0);
+  require(name == "auto", "CUDA was asked for and is not available: ",
+          why_cuda_is_unavailable(), "; use --device cpu");
+  return at::kCPU;
+}
+
+void* current_stream(const at::Tensor& x) {
+  const c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
+  return guard.getStream(x.device()).native_handle();
+}
+
+at::Tensor workspace_of(int64_t bytes, const at::Tensor& x) {
+  return at::empty({bytes}, x.options().dtype(at::kByte));
+}
+
+void synchronize(at::Device device) {
+  if (!device.is_cuda()) return;
+  c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+}
+
+std::string cuda_device_name() { return kernels::cuda::device_name(); }
+
+}  // namespace reformer

@@ -1,0 +1,40 @@
+#include "reformer/ops/counter_dropout.h"
+
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/cases.h"
+
+namespace reformer {
+namespace {
+
+constexpr DropoutKey kKey{/*seed=*/5, /*step=*/6, /*site=*/7};
+
+TEST(CounterDropoutCuda, IsTheCpusBitForBit) {
+  for (const int64_t width : {1, 7, 8, 64, 1001}) {
+    for (const double probability : {0.1, 0.5, 0.999}) {
+      const auto x = normal({3, 33, width}, width);
+      const auto expected = counter_dropout(x, probability, kKey, 17);
+      const auto dropped = counter_dropout(x.cuda(), probability, kKey, 17);
+      EXPECT_TRUE(dropped.cpu().equal(expected)) << width;
+    }
+  }
+}
+
+TEST(CounterDropoutCuda, DropsTheSameInBf16) {
+  const auto x = normal({2, 100, 64}, 1).to(at::kBFloat16);
+  const auto expected = counter_dropout(x.to(at::kFloat), 0.3, kKey);
+  const auto dropped = counter_dropout(x.cuda(), 0.3, kKey).cpu();
+  EXPECT_TRUE(dropped.equal(expected.to(at::kBFloat16)));
+}
+
+TEST(CounterDropoutCuda, DropsTheSameInTheBackwardPass) {
+  const auto x = normal({2, 10, 24}, 2).cuda().set_requires_grad(true);
+  const auto y = counter_dropout(x, 0.5, kKey);
+  y.sum().backward();
+  EXPECT_TRUE(((x.grad() == 0) == (y == 0)).all().item<bool>());
+  EXPECT_TRUE((y == 0).any().item<bool>());
+}
+
+}  // namespace
+}  // namespace reformer

@@ -1,0 +1,140 @@
+// The whole operation on the GPU: the CPU's function, its errors and its
+// memory. The kernel's own accuracy is interval_attention_test's matter.
+#include "reformer/ops/lsh_attention.h"
+
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include "reformer/core/errors.h"
+#include "reformer/ops/device.h"
+#include "reformer/ops/full_attention.h"
+#include "reformer/ops/local_attention.h"
+#include "reformer/ops/memory_meter.h"
+#include "tests/support/cases.h"
+#include "tests/support/judge.h"
+
+namespace reformer {
+namespace {
+
+using Operation =
+    std::function<at::Tensor(const at::Tensor& qk, const at::Tensor& v)>;
+
+AttentionAnswer answer_on(at::Device device, at::ScalarType type,
+                          const AttentionInputs& inputs,
+                          const Operation& operation) {
+  const auto leaf = [&](const at::Tensor& x) {
+    return x.to(device, type, /*non_blocking=*/false, /*copy=*/true)
+        .set_requires_grad(true);
+  };
+  const auto qk = leaf(inputs.q);
+  const auto v = leaf(inputs.v);
+  const auto output = operation(qk, v);
+  output.backward(inputs.d_output.to(device, type));
+  const auto plain = [](const at::Tensor& x) { return x.cpu().to(at::kFloat); };
+  return {plain(output), {}, plain(qk.grad()), {}, plain(v.grad())};
+}
+
+void expect_near(const AttentionAnswer& a, const AttentionAnswer& b,
+                 double tolerance) {
+  EXPECT_LT(max_error(a.output, b.output), tolerance);
+  EXPECT_LT(max_error(a.d_q, b.d_q), 8 * tolerance);
+  EXPECT_LT(max_error(a.d_v, b.d_v), 8 * tolerance);
+}
+
+TEST(LshAttentionCuda, IsTheCpusFunction) {
+  for (const auto padding : {Padding::kNone, Padding::kScattered}) {
+    for (const int64_t local_window : {0, 16}) {
+      LshConfig config;
+      config.rounds = 3;
+      config.chunk_length = 32;
+      config.n_buckets = 16;
+      config.local_window = local_window;
+      const auto inputs =
+          make_inputs(Queries::kRandom, padding, {2, 2, 333, 64}, 3);
+      const auto buckets = lsh_attention_buckets(inputs.q.nan_to_num(), config,
+                                                 HashKey{1, 2, 3});
+      const auto on = [&](at::Device device) {
+        return [&, device](const at::Tensor& qk, const at::Tensor& v) {
+          const auto mask =
+              inputs.mask.defined() ? inputs.mask.to(device) : inputs.mask;
+          return lsh_attention(qk, v, buckets.to(device), config, mask);
+        };
+      };
+      const auto expected =
+          answer_on(at::kCPU, at::kFloat, inputs, on(at::kCPU));
+      expect_near(answer_on(at::kCUDA, at::kFloat, inputs, on(at::kCUDA)),
+                  expected, 1e-4);
+      expect_near(answer_on(at::kCUDA, at::kBFloat16, inputs, on(at::kCUDA)),
+                  expected, 0.1);
+    }
+  }
+}
+
+TEST(NaturalAttentionCuda, IsTheCpusFunction) {
+  const auto inputs =
+      make_inputs(Queries::kRandom, Padding::kRight, {2, 2, 300, 32}, 4);
+  const auto mask_on = [&](const at::Tensor& x) {
+    return inputs.mask.to(x.device());
+  };
+  const std::vector<Operation> operations = {
+      [&](const at::Tensor& qk, const at::Tensor& v) {
+        return local_attention(qk, v, LocalConfig{}, mask_on(qk));
+      },
+      [&](const at::Tensor& qk, const at::Tensor& v) {
+        return full_shared_qk_attention(qk, v, /*causal=*/true, mask_on(qk));
+      },
+      [&](const at::Tensor& qk, const at::Tensor& v) {
+        return full_attention(qk, qk, v, /*causal=*/true, mask_on(qk));
+      }};
+  for (const auto& operation : operations) {
+    expect_near(answer_on(at::kCUDA, at::kFloat, inputs, operation),
+                answer_on(at::kCPU, at::kFloat, inputs, operation), 1e-4);
+  }
+}
+
+TEST(LshAttentionCuda, HashesAndAttendsInOneCall) {
+  const auto qk = normal({1, 4, 2048, 64}, 1).to(at::kBFloat16).cuda();
+  const auto v = normal({1, 4, 2048, 64}, 2).to(at::kBFloat16).cuda();
+  const auto once = lsh_attention(qk, v, LshConfig{}, HashKey{});
+  const auto again = lsh_attention(qk, v, LshConfig{}, HashKey{});
+  EXPECT_TRUE(once.equal(again));
+  EXPECT_TRUE(once.isfinite().all().item<bool>());
+  EXPECT_TRUE(once.select(2, 0).equal(v.select(2, 0)));  // sees nobody else
+}
+
+TEST(LshAttentionCuda, RefusesWhatItsKernelsCannotDo) {
+  const auto of = [](int64_t d_head, at::ScalarType type) {
+    return normal({1, 1, 10, d_head}, 1).cuda().to(type);
+  };
+  const auto run = [](const at::Tensor& qk, const at::Tensor& v) {
+    lsh_attention(qk, v, LshConfig{}, HashKey{});
+  };
+  EXPECT_THROW(run(of(12, at::kFloat), of(12, at::kFloat)), Error);
+  EXPECT_THROW(run(of(136, at::kFloat), of(136, at::kFloat)), Error);
+  EXPECT_THROW(run(of(64, at::kDouble), of(64, at::kDouble)), Error);
+  EXPECT_THROW(run(of(64, at::kHalf), of(64, at::kHalf)), Error);
+  EXPECT_THROW(run(of(64, at::kFloat), of(64, at::kFloat).cpu()), Error);
+  EXPECT_THROW(run(of(64, at::kBFloat16).cpu(), of(64, at::kBFloat16).cpu()),
+               Error);
+}
+
+TEST(MemoryMeterCuda, CountsTensorsOfTheGpu) {
+  const at::Device device(at::kCUDA, 0);
+  MemoryMeter meter(device);
+  const auto kept = normal({1 << 18}, 1).to(device);
+  EXPECT_EQ(meter.in_use_bytes(), 1 << 20);
+  { const auto released = kept.clone(); }
+  EXPECT_EQ(meter.in_use_bytes(), 1 << 20);
+  EXPECT_EQ(meter.peak_bytes(), 2 << 20);
+}
+
+TEST(DeviceCuda, IsChosenByName) {
+  EXPECT_TRUE(choose_device("auto").is_cuda());
+  EXPECT_TRUE(choose_device("cuda").is_cuda());
+  EXPECT_TRUE(choose_device("cpu").is_cpu());
+  EXPECT_THROW(choose_device("tpu"), Error);
+  EXPECT_FALSE(cuda_device_name().empty());
+}
+
+}  // namespace
+}  // namespace reformer
