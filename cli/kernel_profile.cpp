@@ -30,11 +30,11 @@ std::string short_name(std::string name) {
     name.erase(at, unnamed.size());
   }
   if (name.starts_with("void ")) name.erase(0, 5);
+  const size_t arguments = name.find('(');
+  if (arguments != std::string::npos && arguments > 0) name.resize(arguments);
   const size_t bracket = name.find('<');
   const size_t scope = name.rfind("::", bracket);
   if (scope != std::string::npos) name.erase(0, scope + 2);
-  const size_t arguments = name.find('(');
-  if (arguments != std::string::npos && arguments > 0) name.resize(arguments);
   return name.substr(0, 58);
 }
 

@@ -276,6 +276,34 @@ class BenchTest(unittest.TestCase):
             self.assertGreater(row["peak_bytes"], 4 * 256 * 256)
 
 
+class Table2Test(unittest.TestCase):
+    def table2(self, out, steps):
+        return reformer("reproduce", "table2", "--quick", "--steps", steps,
+                        "--out", out, "--device", "cpu")
+
+    def test_every_cell_is_there_and_nothing_is_done_twice(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "table2"
+            run = self.table2(out, 1)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertRegex(run.stdout, r"lsh-4 +\d+\.\d \(  0\.8\)")
+            lines = (out / "table2.jsonl").read_text()
+            cells = [json.loads(line) for line in lines.splitlines()]
+            self.assertEqual(
+                [(cell["trained"], cell["evaluated"]) for cell in cells],
+                [(trained, evaluated)
+                 for trained in ("full", "lsh-4", "lsh-2", "lsh-1")
+                 for evaluated in ("full", "lsh-8", "lsh-4", "lsh-2", "lsh-1")])
+            model = out / "trained-lsh-1/step-00000001/model.safetensors"
+            written = model.stat().st_mtime_ns
+            self.assertEqual(self.table2(out, 1).returncode, 0)
+            self.assertEqual((out / "table2.jsonl").read_text(), lines)
+            self.assertEqual(model.stat().st_mtime_ns, written)
+            again = self.table2(out, 2)
+            self.assertEqual(again.returncode, 1)
+            self.assertIn("other settings", again.stderr)
+
+
 if __name__ == "__main__":
     PROGRAM = os.path.abspath(sys.argv.pop(1))
     unittest.main()
