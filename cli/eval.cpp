@@ -52,8 +52,9 @@ void run_eval(const EvalOptions& options) {
   auto checkpoint = load_best_checkpoint(options.directory);
   if (!options.data.empty()) checkpoint.config.task.data = options.data;
   const auto task = make_task(checkpoint.config);
-  LanguageModel model(checkpoint.config,
-                      placement_on(device, checkpoint.config.train.precision));
+  LanguageModel model(
+      checkpoint.config,
+      placement_of_trained(device, checkpoint.config.train.precision));
   load_parameters(model, checkpoint.parameters);
   const Split split =
       options.split == "test" ? Split::kTest : Split::kValidation;

@@ -137,8 +137,8 @@ std::string describe_model(const Config& config) {
 }
 
 std::string describe_memory(const PeakPrediction& memory) {
-  std::string text =
-      "memory of a step, predicted: at its peak, in " + memory.peak.part + "\n";
+  std::string text = "memory of a step on a CPU, predicted: at its peak, in " +
+                     memory.peak.part + "\n";
   for (const auto& [name, bytes] : memory_parts(memory.peak)) {
     if (bytes > 0) text += line(name, mebibytes(bytes));
   }

@@ -12,6 +12,7 @@
 #include "cli/machine.h"
 #include "cli/stop_signal.h"
 #include "cli/train_screen.h"
+#include "reformer/core/config_json.h"
 #include "reformer/core/config_library.h"
 #include "reformer/core/errors.h"
 #include "reformer/train/atomic_file.h"
@@ -79,11 +80,10 @@ class Table2 {
     print("Table 2 into " + options_.out + ", " + describe_machine(device_) +
           "\n");
     for (size_t row = 0; row < kTrained.size(); ++row) {
-      if (!train_row(row, stop)) {
+      if (!train_row(row, stop) || !evaluate_row(row, stop)) {
         print("stopped and saved; go on with the same command\n");
         return;
       }
-      evaluate_row(row);
     }
     report();
   }
@@ -101,12 +101,15 @@ class Table2 {
     const std::string folder = folder_of(row).string();
     const bool resume = fs::exists(fs::path(folder) / "config.json");
     if (resume) {
-      const Config before = load_run_config(folder);
-      require(before.train.length == config.train.length &&
-                  before.train.steps == config.train.steps,
-              folder, ": was begun with other settings (length ",
-              before.train.length, ", steps ", before.train.steps,
-              "); choose another --out");
+      const auto before = config_to_json(load_run_config(folder));
+      require(before == config_to_json(config), folder,
+              ": was begun with other settings (its config.json has them); "
+              "choose another --out");
+    }
+    const auto latest = load_latest_checkpoint(folder);
+    if (latest && latest->step >= config.train.steps) {
+      steps_[row] = latest->step;
+      return true;
     }
     const auto task = make_task(config);
     TrainScreen screen(*task);
@@ -118,20 +121,23 @@ class Table2 {
     return result.end != TrainEnd::kStopped;
   }
 
-  // With the last parameters, not the best: the paper's are.
-  void evaluate_row(size_t row) {
+  // With the last parameters, not the best, as in the paper. False when it was
+  // asked to stop.
+  bool evaluate_row(size_t row, const std::atomic<bool>& stop) {
     const auto checkpoint = load_latest_checkpoint(folder_of(row).string());
     for (size_t column = 0; column < kEvaluated.size(); ++column) {
+      if (stop) return false;
       Config config = checkpoint->config;
       set_attention(config, kEvaluated[column]);
-      LanguageModel model(config,
-                          placement_on(device_, config.train.precision));
+      LanguageModel model(
+          config, placement_of_trained(device_, config.train.precision));
       load_parameters(model, checkpoint->parameters);
       accuracy_[row][column] =
           100 * evaluate(model, *make_task(config), Split::kTest, 0,
                          config.lsh.rounds)
                     .accuracy;
     }
+    return true;
   }
 
   void report() const {
@@ -237,8 +243,9 @@ void add_reproduce_table2(CLI::App& reproduce, Action& action) {
       "table2",
       "the duplication task with full attention and 8, 4, 2, 1 hash rounds");
   const auto options = std::make_shared<Table2Options>();
-  app.add_option("--out", options->out,
-                 "folder of its four runs; what is done is not done again")
+  app.add_option(
+         "--out", options->out,
+         "folder of its four runs; what is trained is not trained again")
       ->take_last()
       ->type_name("DIR")
       ->capture_default_str();

@@ -36,13 +36,18 @@ if(NOT CMAKE_CUDA_COMPILER)
     check_language(CUDA)
     if(NOT CMAKE_CUDA_COMPILER)
       message(NOTICE "$ENV{CUDACXX} does not work with this compiler "
-        "(CMakeFiles/CMakeError.log says why)")
+        "(CMake's log in CMakeFiles says why)")
+      unset(CMAKE_CUDA_COMPILER CACHE)  # or a repaired one would not be tried
     endif()
   endif()
 endif()
 
 if(CMAKE_CUDA_COMPILER)
   enable_language(CUDA)
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12)
+    message(FATAL_ERROR "nvcc ${CMAKE_CUDA_COMPILER_VERSION} is too old for "
+      "C++20, 12 is required; build without it by -DREFORMER_CUDA=OFF")
+  endif()
   # What CMake 3.25 does not know of nvcc 12 and later.
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")

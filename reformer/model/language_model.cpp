@@ -41,7 +41,7 @@ at::Tensor LanguageModel::here(const at::Tensor& x) const {
   // From pinned memory the copy joins the queue; from any other the host would
   // wait for all that is in it.
   return (device.is_cpu() ? x : x.pin_memory())
-      .to(device, x.scalar_type(), /*non_blocking=*/true);
+      .to(device, x.scalar_type(), /*non_blocking=*/!device.is_cpu());
 }
 
 at::Tensor LanguageModel::embed(const at::Tensor& inputs,

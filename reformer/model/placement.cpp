@@ -13,4 +13,9 @@ Placement placement_on(at::Device device, const std::string& precision) {
   return {device, half ? at::kBFloat16 : at::kFloat};
 }
 
+Placement placement_of_trained(at::Device device,
+                               const std::string& precision) {
+  return placement_on(device, device.is_cpu() ? "float32" : precision);
+}
+
 }  // namespace reformer

@@ -23,4 +23,8 @@ struct Placement {
 // By train.precision; Error for bfloat16 on a CPU.
 Placement placement_on(at::Device device, const std::string& precision);
 
+// The same for a model that was trained elsewhere: on a CPU it computes in
+// float32, whatever it was trained in.
+Placement placement_of_trained(at::Device device, const std::string& precision);
+
 }  // namespace reformer

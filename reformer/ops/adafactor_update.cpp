@@ -54,8 +54,9 @@ void adafactor_update(const std::vector<AdafactorParameter>& parameters,
   auto table = at::empty({table_bytes}, at::kByte);
   std::memcpy(table.mutable_data_ptr(), tensors.data(),
               static_cast<size_t>(table_bytes));
-  // From memory that is not pinned: copied before the call returns.
-  const auto device_table = table.to(device_of.device());
+  // Pinned, or the copy would wait for all that the device has to do.
+  const auto device_table = table.pin_memory().to(device_of.device(), at::kByte,
+                                                  /*non_blocking=*/true);
   const auto workspace = workspace_of(bytes, device_of);
   kernels::cuda::adafactor({tensors.data(),
                             static_cast<const kernels::AdafactorTensor*>(

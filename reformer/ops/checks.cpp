@@ -51,6 +51,11 @@ void check_vectors(const char* op, const char* name, const at::Tensor& x) {
               (x.size(3) % kMinHeadSize == 0 && x.size(3) <= kMaxCudaHeadSize),
           op, ": d_head of ", name, " must be a multiple of ", kMinHeadSize,
           " up to ", kMaxCudaHeadSize, " on CUDA, got ", x.size(3));
+  require(!x.is_cuda() || (x.size(2) <= kMaxCudaLength &&
+                           x.size(0) * x.size(1) <= kMaxCudaRows),
+          op, ": on CUDA the length of ", name, " must be at most ",
+          kMaxCudaLength, " and batch times heads at most ", kMaxCudaRows,
+          ", got sizes ", x.sizes());
 }
 
 void check_like(const char* op, const char* name, const at::Tensor& x,

@@ -12,6 +12,8 @@ inline constexpr int64_t kMinHeadSize = 8;
 inline constexpr int64_t kMaxHeadSize = 256;
 // On CUDA: multiples of kMinHeadSize.
 inline constexpr int64_t kMaxCudaHeadSize = 128;
+inline constexpr int64_t kMaxCudaLength = 1 << 23;  // places as floats
+inline constexpr int64_t kMaxCudaRows = 65535;      // batch * heads: a grid's
 
 // float32 or float64 on the CPU, float32 or bfloat16 on CUDA.
 void check_type_and_device(const char* op, const char* name,

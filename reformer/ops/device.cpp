@@ -35,7 +35,12 @@ std::string why_torch_has_no_cuda() {
     return "LibTorch finds no GPU";
   }
   // Wakes its allocator, which has no statistics before its first tensor.
-  at::empty({1}, at::TensorOptions().device(at::kCUDA));
+  try {
+    at::empty({1}, at::TensorOptions().device(at::kCUDA));
+  } catch (const c10::Error& error) {  // full, or another's alone
+    return std::string("the GPU cannot be used: ") +
+           error.what_without_backtrace();
+  }
   return "";
 }
 

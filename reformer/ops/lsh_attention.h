@@ -8,7 +8,9 @@
 
 namespace reformer {
 
-//   qk, v    [batch, heads, length, d_head]  float32 or float64, any strides
+//   qk, v    [batch, heads, length, d_head]  float32 or float64, any strides;
+//            on CUDA float32 or bfloat16, d_head a multiple of 8 up to 128,
+//            length up to 2^23, up to 64 rounds
 //   mask     [batch, length] bool, true where real; undefined: all are
 //   returns  [batch, heads, length, d_head], differentiable in qk and v
 //

@@ -66,8 +66,15 @@ at::Tensor lsh_intervals(const at::Tensor& buckets, const SortedRounds& sorted,
                                  causal,
                                  /*natural_rounds=*/rounds - buckets.size(2)};
   if (buckets.is_cuda()) {
-    require(sorted.place.defined() && sorted.starts.defined(), kOp,
-            ": on CUDA all that bucket_sort returns is required");
+    for (const auto* x : {&sorted.place, &sorted.starts}) {
+      require(x->defined() && x->scalar_type() == at::kInt && x->is_cuda(), kOp,
+              ": on CUDA all that bucket_sort returns is required, int32");
+    }
+    require(sorted.place.numel() == batch * heads * rounds * length &&
+                sorted.starts.dim() == 4 && sorted.starts.size(0) == batch &&
+                sorted.starts.size(1) == heads && sorted.starts.size(3) >= 2,
+            kOp, ": place and starts must be of these buckets, got sizes ",
+            sorted.place.sizes(), " and ", sorted.starts.sizes());
     const auto place = sorted.place.contiguous();
     const auto starts = sorted.starts.contiguous();
     args.place = place.const_data_ptr<int32_t>();

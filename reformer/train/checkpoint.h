@@ -31,9 +31,9 @@ struct Checkpoint {
   int64_t data_position = 0;  // batches drawn
   double best_loss = 0;       // lowest validation loss so far
   bool has_best = false;
-  double seconds = 0;  // of training so far
-  int threads = 1;     // bits depend on these two
-  std::string instruction_set;
+  double seconds = 0;           // of training so far
+  int threads = 1;              // bits depend on these two
+  std::string instruction_set;  // or the GPU's name
   std::vector<NamedTensor> parameters;
   std::vector<NamedTensor> optimizer;
 };

@@ -1,6 +1,5 @@
 #include "reformer/train/trainer.h"
 
-#include <ATen/core/grad_mode.h>
 #include <sys/resource.h>
 
 #include <chrono>
@@ -9,6 +8,8 @@
 #include "reformer/core/errors.h"
 #include "reformer/core/instruction_set.h"
 #include "reformer/core/parallel.h"
+#include "reformer/ops/device.h"
+#include "reformer/ops/memory_meter.h"
 #include "reformer/train/checkpoint.h"
 #include "reformer/train/learner.h"
 #include "reformer/train/metrics.h"
@@ -27,6 +28,12 @@ int64_t peak_memory_bytes() {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
+// A run that was begun on a GPU may go on on a CPU.
+Placement placement_of(const RunPlace& place, const std::string& precision) {
+  return place.resume ? placement_of_trained(place.device, precision)
+                      : placement_on(place.device, precision);
+}
+
 class Run {
  public:
   Run(const Config& config, const Task& task, const RunPlace& place,
@@ -35,7 +42,10 @@ class Run {
         task_(task),
         directory_(place.directory),
         observer_(observer),
-        learner_(config, placement_on(place.device, config.train.precision)) {}
+        device_meter_(place.device.is_cpu()
+                          ? nullptr
+                          : std::make_unique<MemoryMeter>(place.device)),
+        learner_(config, placement_of(place, config.train.precision)) {}
 
   // Where the folder's newest checkpoint left off.
   void restore(const Checkpoint& checkpoint) {
@@ -54,9 +64,10 @@ class Run {
     started_ = window_started_ = now();
     TrainResult result;
     while (true) {
-      if (stop) result.end = TrainEnd::kStopped;
-      if (out_of_time()) result.end = TrainEnd::kMinutes;
-      if (step_ >= config_.train.steps || stop || out_of_time()) break;
+      if (const auto end = reason_to_end(stop)) {
+        result.end = *end;
+        break;
+      }
       take_step();
       if (due(config_.train.log_every) || due(config_.train.evaluate_every) ||
           due(config_.train.checkpoint_every)) {
@@ -79,6 +90,14 @@ class Run {
   }
 
  private:
+  // Each read once: a signal may come between two readings.
+  std::optional<TrainEnd> reason_to_end(const std::atomic<bool>& stop) const {
+    if (step_ >= config_.train.steps) return TrainEnd::kSteps;
+    if (stop) return TrainEnd::kStopped;
+    if (out_of_time()) return TrainEnd::kMinutes;
+    return {};
+  }
+
   double seconds() const { return seconds_before_ + now() - started_; }
   bool out_of_time() const {
     return config_.train.minutes > 0 && seconds() >= config_.train.minutes * 60;
@@ -95,7 +114,7 @@ class Run {
     unsettled_ = gradients;
     // A GPU goes on meanwhile, and is found out one step later; a CPU has
     // finished.
-    if (learner_.model().placement().device.is_cpu()) settle();
+    if (on_cpu()) settle();
     ++step_;
     learning_rate_ = learner_.apply(step_);
   }
@@ -132,7 +151,8 @@ class Run {
     progress.tokens_per_second = double(window_tokens_) / elapsed;
     progress.seconds_left = seconds_left();
     progress.overflow = overflow();
-    progress.memory_bytes = peak_memory_bytes();
+    progress.memory_bytes =
+        device_meter_ ? device_meter_->peak_bytes() : peak_memory_bytes();
     metrics_->write(step_,
                     {{"train/loss", progress.loss},
                      {"train/accuracy", progress.accuracy},
@@ -203,27 +223,30 @@ class Run {
     observer_.saved(step_);
   }
 
+  bool on_cpu() const { return learner_.model().placement().device.is_cpu(); }
+
   // Whose bits differ.
   std::string kernels() const {
-    const auto device = learner_.model().placement().device;
-    return device.is_cpu() ? name_of(instruction_set()) : "cuda";
+    return on_cpu() ? name_of(instruction_set()) : cuda_device_name();
   }
 
   void warn_of_changes(const Checkpoint& checkpoint) {
     first_step_ = checkpoint.step;
-    if (checkpoint.threads != threads() ||
-        checkpoint.instruction_set != kernels()) {
-      observer_.warned("this run began with " +
-                       std::to_string(checkpoint.threads) + " threads and " +
-                       checkpoint.instruction_set +
-                       " kernels: it goes on, but not bit for bit");
+    if (checkpoint.instruction_set == kernels() &&
+        (!on_cpu() || checkpoint.threads == threads())) {
+      return;
     }
+    observer_.warned("this run began with " +
+                     std::to_string(checkpoint.threads) + " threads and " +
+                     checkpoint.instruction_set +
+                     " kernels: it goes on, but not bit for bit");
   }
 
   const Config config_;
   const Task& task_;
   const std::string directory_;
   TrainObserver& observer_;
+  std::unique_ptr<MemoryMeter> device_meter_;  // of a GPU; before the learner
   Learner learner_;
   std::unique_ptr<MetricsWriter> metrics_;
 
@@ -248,41 +271,6 @@ class Run {
 };
 
 }  // namespace
-
-void load_parameters(LanguageModel& model,
-                     const std::vector<NamedTensor>& parameters) {
-  auto& own = model.parameters();
-  require(own.size() == parameters.size(), "checkpoint: this config has ",
-          own.size(), " parameters, the file ", parameters.size());
-  const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    require(own[i].name == parameters[i].name &&
-                own[i].value.sizes() == parameters[i].value.sizes(),
-            "checkpoint: this config has parameter ", own[i].name, " of sizes ",
-            own[i].value.sizes(), ", the file ", parameters[i].name,
-            " of sizes ", parameters[i].value.sizes());
-    own[i].value.copy_(parameters[i].value);
-  }
-}
-
-Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
-                    int64_t batches, int64_t rounds) {
-  const int64_t all = task.evaluation_batches(split);
-  const int64_t used = batches > 0 ? std::min(batches, all) : all;
-  const Pass pass{static_cast<uint64_t>(model.config().train.seed), /*step=*/0,
-                  /*training=*/false, rounds};
-  LossSums sums;
-  for (int64_t i = 0; i < used; ++i) {
-    const Batch batch = task.evaluation_batch(split, i);
-    const auto part = model.evaluate(batch.symbols, batch.weights, pass);
-    sums += part;
-  }
-  Evaluation evaluation;
-  evaluation.loss = sums.mean_loss();
-  evaluation.accuracy = sums.accuracy();
-  evaluation.metric = task.metric_of(evaluation.loss);
-  return evaluation;
-}
 
 TrainResult train(const Config& config, const Task& task, const RunPlace& place,
                   const std::atomic<bool>& stop, TrainObserver& observer) {

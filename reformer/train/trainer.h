@@ -8,6 +8,7 @@
 #include "reformer/core/config.h"
 #include "reformer/model/language_model.h"
 #include "reformer/tasks/task.h"
+#include "reformer/train/evaluation.h"
 
 namespace reformer {
 
@@ -22,15 +23,7 @@ struct Progress {
   double tokens_per_second = 0;
   double seconds_left = 0;
   double overflow = 0;       // of LSH windows, on one sequence
-  int64_t memory_bytes = 0;  // the most the process has held
-};
-
-struct Evaluation {
-  int64_t step = 0;
-  double loss = 0;  // mean, in nats
-  double accuracy = 0;
-  double metric = 0;  // the task's units
-  bool best = false;
+  int64_t memory_bytes = 0;  // the most held: by the process, or of the GPU
 };
 
 // What happens in a run; the library itself prints nothing.
@@ -67,13 +60,5 @@ struct RunPlace {
 // Error and leaves the last good checkpoint.
 TrainResult train(const Config& config, const Task& task, const RunPlace& place,
                   const std::atomic<bool>& stop, TrainObserver& observer);
-
-// The mean over a split, at most `batches` of its batches (0: all).
-Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
-                    int64_t batches, int64_t rounds);
-
-// A model with a checkpoint's parameters; throws Error when they do not fit.
-void load_parameters(LanguageModel& model,
-                     const std::vector<NamedTensor>& parameters);
 
 }  // namespace reformer

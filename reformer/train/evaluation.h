@@ -1,0 +1,29 @@
+// What a model is worth on data that it was not trained on.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reformer/model/language_model.h"
+#include "reformer/model/parameter.h"
+#include "reformer/tasks/task.h"
+
+namespace reformer {
+
+struct Evaluation {
+  int64_t step = 0;
+  double loss = 0;  // mean, in nats
+  double accuracy = 0;
+  double metric = 0;  // the task's units
+  bool best = false;
+};
+
+// The mean over a split, at most `batches` of its batches (0: all).
+Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
+                    int64_t batches, int64_t rounds);
+
+// A model with a checkpoint's parameters; throws Error when they do not fit.
+void load_parameters(LanguageModel& model,
+                     const std::vector<NamedTensor>& parameters);
+
+}  // namespace reformer
