@@ -183,6 +183,81 @@ class MistakesTest(PlotTest):
                          ["metrics.jsonl", "plot.png"])
 
 
+class AttentionTest(PlotTest):
+    """What `plot --attention` draws of a small model."""
+
+    def setUp(self):
+        super().setUp()
+        self.use_fake_gnuplot()
+
+    def trained(self, name, *settings):
+        sets = [word for setting in (
+            "train.steps=2", "train.warmup=1", "train.batch=1",
+            "train.length=64", "model.layers=2", "model.d_model=16",
+            "model.d_ff=16", "model.heads=2", "model.d_head=8",
+            "lsh.chunk_length=8", "lsh.n_buckets=8", *settings)
+            for word in ("--set", setting)]
+        run = subprocess.run(
+            [PROGRAM, "train", "duplication", "--out", str(self.root / name),
+             "--threads", "1", *sets], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return str(self.root / name)
+
+    def matrix(self, script, name):
+        block = script.split(f"${name} << EOD\n")[1].split("EOD")[0]
+        return [[float(cell) for cell in row.split()]
+                for row in block.splitlines()]
+
+    def attended(self, matrix):
+        return [(i, j) for i, row in enumerate(matrix)
+                for j, weight in enumerate(row) if weight == weight]
+
+    def test_every_row_is_a_softmax_over_the_past(self):
+        script = self.script_of(self.trained("run"), "--attention", "--layer",
+                                "2", "--head", "2")
+        natural = self.matrix(script, "natural")
+        self.assertEqual(len(natural), 64)
+        attended = self.attended(natural)
+        self.assertTrue(all(j < i for i, j in attended))
+        for i in {i for i, _ in attended}:
+            total = sum(w for w in natural[i] if w == w)
+            self.assertAlmostEqual(total, 1, delta=0.01)
+
+    def test_sorted_it_is_the_same_weights_along_the_diagonal(self):
+        # With one round the sorted picture holds every pair of the other.
+        script = self.script_of(self.trained("run", "lsh.rounds=1"),
+                                "--attention")
+        natural = self.matrix(script, "natural")
+        by_bucket = self.matrix(script, "sorted")
+
+        def weights(matrix):
+            return sorted(w for row in matrix for w in row if w == w)
+        self.assertEqual(weights(by_bucket), weights(natural))
+        self.assertTrue(all(i - 16 < j < i
+                            for i, j in self.attended(by_bucket)))
+        self.assertFalse(all(i - 16 < j for i, j in self.attended(natural)))
+
+    def test_a_round_shows_only_what_it_found(self):
+        run = self.trained("run", "lsh.rounds=4")
+        counts = []
+        for number in "1", "2":
+            script = self.script_of(run, "--attention", "--round", number)
+            counts.append(len(self.attended(self.matrix(script, "sorted"))))
+            union = len(self.attended(self.matrix(script, "natural")))
+            self.assertLess(counts[-1], union)
+        self.assertNotEqual(*counts)
+
+    def test_what_is_not_there_is_named(self):
+        run = self.trained("run", "model.attention=lsh,local")
+        for arguments, word in ((["--layer", "3"], "--layer 3"),
+                                (["--head", "3"], "--head 3"),
+                                (["--round", "5"], "--round 5"),
+                                (["--layer", "2"], "local")):
+            refused = self.plot(run, "--attention", *arguments)
+            self.assertEqual(refused.returncode, 1)
+            self.assertRegex(refused.stderr, rf"^reformer: .*{word}.*\n$")
+
+
 if __name__ == "__main__":
     PROGRAM = os.path.abspath(sys.argv.pop(1))
     unittest.main()
