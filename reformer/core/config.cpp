@@ -171,6 +171,10 @@ void check_optimizer(const TrainConfig& train) {
                 {"adafactor", "adam", "adamw"});
   require_among("train.precision", train.precision,
                 {"auto", "float32", "bfloat16"});
+  require_among("train.graph", train.graph, {"auto", "on", "off"});
+  require(train.graph != "on" || train.accumulate == 1,
+          "train.graph: auto or off is required with train.accumulate = ",
+          train.accumulate, ", got on");
   require_among("train.schedule", train.schedule,
                 {"constant", "rsqrt", "cosine"});
   require_positive("train.learning_rate", train.learning_rate);

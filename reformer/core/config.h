@@ -77,6 +77,7 @@ struct TrainConfig {
   int64_t log_every = 10;
   double minutes = 0;
   std::string precision = "auto";
+  std::string graph = "auto";
 
   template <class Visitor>
   void visit(Visitor&& v) {
@@ -108,6 +109,9 @@ struct TrainConfig {
     v("train.precision", precision,
       "of products and attention: float32, bfloat16 (GPU only), or auto: "
       "bfloat16 on a GPU, float32 on a CPU");
+    v("train.graph", graph,
+      "a GPU repeats the recorded launches of a step: on, off, or auto: where "
+      "they are so small that the host could not ask for them in time");
     v("train.minutes", minutes, "stop after so many minutes; 0: after steps");
   }
 };

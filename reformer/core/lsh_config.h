@@ -40,6 +40,7 @@ struct HashKey {
   uint64_t seed = 0;
   uint64_t step = 0;
   uint32_t layer = 0;
+  const uint64_t* step_on_device = nullptr;  // of a GPU: read instead of `step`
 };
 
 }  // namespace reformer

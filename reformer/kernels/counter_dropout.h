@@ -13,7 +13,8 @@ namespace reformer::kernels {
 struct DropoutKey {
   uint64_t seed = 0;
   uint64_t step = 0;
-  uint32_t site = 0;  // which dropout of the model
+  uint32_t site = 0;                         // which dropout of the model
+  const uint64_t* step_on_device = nullptr;  // of a GPU: read instead of `step`
 };
 
 template <class T>

@@ -86,7 +86,8 @@ at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,
   const auto attended = attend(project(x), pass, buckets);
   return counter_dropout(
       join(attended), pass.training ? dropout_ : 0.0,
-      {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_)});
+      {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_),
+       pass.step_on_device});
 }
 
 }  // namespace reformer

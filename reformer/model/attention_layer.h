@@ -41,7 +41,8 @@ class AttentionLayer {
 
   // Of this layer's rotations.
   HashKey hash_key(const Pass& pass) const {
-    return {pass.seed, pass.step, static_cast<uint32_t>(layer_)};
+    return {pass.seed, pass.step, static_cast<uint32_t>(layer_),
+            pass.step_on_device};
   }
 
   int64_t heads() const { return heads_; }

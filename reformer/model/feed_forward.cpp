@@ -53,7 +53,8 @@ at::Tensor FeedForward::forward(const at::Tensor& x, const Pass& pass,
   return counter_dropout(
       at::linear(active, cast(out_weight_), cast(out_bias_)),
       pass.training ? dropout_ : 0.0,
-      {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_ + 1)},
+      {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_ + 1),
+       pass.step_on_device},
       first_position);
 }
 

@@ -1,9 +1,10 @@
 #include "reformer/model/positions.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
 
 #include <cmath>
 #include <functional>
@@ -14,17 +15,18 @@
 
 namespace reformer {
 
-at::Tensor sinusoids(int64_t first, int64_t length, int64_t width) {
-  auto table = at::empty({length, width}, at::kDouble);
-  double* data = table.mutable_data_ptr<double>();
-  for (int64_t c = 0; c < width; ++c) {
-    const double rate = std::pow(10000.0, -double(c / 2 * 2) / double(width));
-    for (int64_t p = 0; p < length; ++p) {
-      const double angle = double(first + p) * rate;
-      data[p * width + c] = c % 2 == 0 ? std::sin(angle) : std::cos(angle);
-    }
-  }
-  return table;
+at::Tensor sinusoids(int64_t first, int64_t length, int64_t width,
+                     at::Device device) {
+  const auto numbers = at::TensorOptions(device).dtype(at::kDouble);
+  const auto rate =  // of a pair of columns
+      at::arange(0, width, 2, numbers)
+          .mul_(-std::log(10000.0) / double(width))
+          .exp_();
+  const auto angle =
+      at::arange(first, first + length, numbers).unsqueeze(1) * rate;
+  return at::stack({angle.sin(), angle.cos()}, 2)
+      .flatten(1)
+      .narrow(1, 0, width);
 }
 
 Positions::Positions(const Config& config, ParameterStore& store)
@@ -53,8 +55,8 @@ int64_t Positions::limit() const {
 
 at::Tensor Positions::encode(int64_t first, int64_t length) const {
   if (kind_ == "sinusoid") {
-    return sinusoids(first, length, d_model_)
-        .to(placement_.device, placement_.type);
+    return sinusoids(first, length, d_model_, placement_.device)
+        .to(placement_.type);
   }
   const int64_t most = limit();
   require(first + length <= most, "positions: this model has ", most,

@@ -35,6 +35,7 @@ class Positions {
 };
 
 // Row p: sin and cos of p / 10000^(2i / width), [length, width] float64.
-at::Tensor sinusoids(int64_t first, int64_t length, int64_t width);
+at::Tensor sinusoids(int64_t first, int64_t length, int64_t width,
+                     at::Device device = at::kCPU);
 
 }  // namespace reformer

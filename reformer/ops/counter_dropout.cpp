@@ -53,6 +53,7 @@ class CounterDropout : public torch::autograd::Function<CounterDropout> {
     data["seed"] = static_cast<int64_t>(key.seed);
     data["step"] = static_cast<int64_t>(key.step);
     data["site"] = static_cast<int64_t>(key.site);
+    data["step_on_device"] = reinterpret_cast<int64_t>(key.step_on_device);
     data["first_position"] = first_position;
     return drop(x, probability, key, first_position);
   }
@@ -61,9 +62,11 @@ class CounterDropout : public torch::autograd::Function<CounterDropout> {
       torch::autograd::AutogradContext* context,
       torch::autograd::variable_list d_outputs) {
     auto& data = context->saved_data;
-    const DropoutKey key{static_cast<uint64_t>(data["seed"].toInt()),
-                         static_cast<uint64_t>(data["step"].toInt()),
-                         static_cast<uint32_t>(data["site"].toInt())};
+    const DropoutKey key{
+        static_cast<uint64_t>(data["seed"].toInt()),
+        static_cast<uint64_t>(data["step"].toInt()),
+        static_cast<uint32_t>(data["site"].toInt()),
+        reinterpret_cast<const uint64_t*>(data["step_on_device"].toInt())};
     return {drop(d_outputs[0], data["probability"].toDouble(), key,
                  data["first_position"].toInt()),
             at::Tensor(), at::Tensor(), at::Tensor()};

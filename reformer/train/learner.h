@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "reformer/model/language_model.h"
+#include "reformer/ops/device_event.h"
 #include "reformer/tasks/task.h"
 #include "reformer/train/optimizer.h"
+#include "reformer/train/recorded_gradients.h"
 
 namespace reformer {
 
@@ -17,14 +19,14 @@ struct StepNumbers {
   bool finite() const;
 };
 
-// A step's numbers, on the device until somebody reads them.
+// A step's numbers, on their way from the device until somebody reads them.
 struct StepGradients {
   int64_t step = 0;
   int64_t tokens = 0;
-  at::Tensor sums;  // [3] float64, see read(sums)
-  at::Tensor norm;  // scalar float64
+  at::Tensor numbers;  // [4] float64 on the host: loss sums, norm
+  DeviceEvent arrival;
 
-  StepNumbers read() const;  // waits for the device
+  StepNumbers read() const;  // waits for them, not for what came after
 };
 
 class Learner {
@@ -48,9 +50,15 @@ class Learner {
   Optimizer& optimizer() { return *optimizer_; }
 
  private:
+  at::Tensor compute(const std::vector<WeighedBatch>& batches,
+                     const Pass& pass);
+  bool worth_recording(const std::vector<WeighedBatch>& batches) const;
+
   TrainConfig train_;
   LanguageModel model_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<RecordedGradients> recorded_;
+  int64_t computed_ = 0;  // steps, as they came
 };
 
 }  // namespace reformer

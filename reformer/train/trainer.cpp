@@ -10,6 +10,7 @@
 #include "reformer/core/parallel.h"
 #include "reformer/ops/device.h"
 #include "reformer/ops/memory_meter.h"
+#include "reformer/train/batch_source.h"
 #include "reformer/train/checkpoint.h"
 #include "reformer/train/learner.h"
 #include "reformer/train/metrics.h"
@@ -45,14 +46,15 @@ class Run {
         device_meter_(place.device.is_cpu()
                           ? nullptr
                           : std::make_unique<MemoryMeter>(place.device)),
-        learner_(config, placement_of(place, config.train.precision)) {}
+        learner_(config, placement_of(place, config.train.precision)),
+        batches_(batches_from(0)) {}
 
   // Where the folder's newest checkpoint left off.
   void restore(const Checkpoint& checkpoint) {
     load_parameters(learner_.model(), checkpoint.parameters);
     learner_.optimizer().load_state(checkpoint.optimizer);
     step_ = saved_step_ = checkpoint.step;
-    batches_ = checkpoint.data_position;
+    batches_ = batches_from(checkpoint.data_position);
     best_loss_ = checkpoint.best_loss;
     has_best_ = checkpoint.has_best;
     seconds_before_ = checkpoint.seconds;
@@ -90,6 +92,11 @@ class Run {
   }
 
  private:
+  std::unique_ptr<BatchSource> batches_from(int64_t position) const {
+    return std::make_unique<BatchSource>(task_, config_.train.accumulate,
+                                         position, /*ahead=*/!on_cpu());
+  }
+
   // Each read once: a signal may come between two readings.
   std::optional<TrainEnd> reason_to_end(const std::atomic<bool>& stop) const {
     if (step_ >= config_.train.steps) return TrainEnd::kSteps;
@@ -105,11 +112,7 @@ class Run {
   bool due(int64_t every) const { return every > 0 && step_ % every == 0; }
 
   void take_step() {
-    std::vector<Batch> batches;
-    for (int64_t i = 0; i < config_.train.accumulate; ++i) {
-      batches.push_back(task_.training_batch(batches_++));
-    }
-    const auto gradients = learner_.gradients(batches, step_ + 1);
+    const auto gradients = learner_.gradients(batches_->next(), step_ + 1);
     settle();
     unsettled_ = gradients;
     // A GPU goes on meanwhile, and is found out one step later; a CPU has
@@ -168,7 +171,7 @@ class Run {
 
   // Of one sequence: a sample, at the price of a fraction of a step.
   double overflow() const {
-    const Batch batch = task_.training_batch(batches_ - 1);
+    const Batch batch = task_.training_batch(batches_->position() - 1);
     return learner_.model().overflow(batch.symbols.narrow(0, 0, 1),
                                      learner_.pass(step_));
   }
@@ -207,7 +210,7 @@ class Run {
     Checkpoint checkpoint;
     checkpoint.config = config_;
     checkpoint.step = step_;
-    checkpoint.data_position = batches_;
+    checkpoint.data_position = batches_->position();
     checkpoint.best_loss = best_loss_;
     checkpoint.has_best = has_best_;
     checkpoint.seconds = seconds();
@@ -248,12 +251,12 @@ class Run {
   TrainObserver& observer_;
   std::unique_ptr<MemoryMeter> device_meter_;  // of a GPU; before the learner
   Learner learner_;
+  std::unique_ptr<BatchSource> batches_;
   std::unique_ptr<MetricsWriter> metrics_;
 
   int64_t step_ = 0;        // done
   int64_t first_step_ = 0;  // done when this process began
   int64_t saved_step_ = 0;
-  int64_t batches_ = 0;  // drawn
   double best_loss_ = 0;
   bool has_best_ = false;
   double seconds_before_ = 0;

@@ -66,6 +66,14 @@ std::vector<double> losses(Learner& learner, const Config& config, int steps) {
   return losses;
 }
 
+void expect_equal_parameters(Learner& one, Learner& other) {
+  for (size_t i = 0; i < one.model().parameters().size(); ++i) {
+    EXPECT_TRUE(at::equal(one.model().parameters()[i].value,
+                          other.model().parameters()[i].value))
+        << one.model().parameters()[i].name;
+  }
+}
+
 class CudaLearner : public testing::Test {
  protected:
   void SetUp() override {
@@ -117,10 +125,81 @@ TEST_F(CudaLearner, TakesTheSameStepsTwiceBitForBit) {
   Learner once(config, {kGpu, at::kBFloat16});
   Learner again(config, {kGpu, at::kBFloat16});
   EXPECT_EQ(losses(once, config, 10), losses(again, config, 10));
-  for (size_t i = 0; i < once.model().parameters().size(); ++i) {
-    EXPECT_TRUE(at::equal(once.model().parameters()[i].value,
-                          again.model().parameters()[i].value))
-        << once.model().parameters()[i].name;
+  expect_equal_parameters(once, again);
+}
+
+// Hashes, dropout and data differ from step to step: a repeated step that took
+// any of them from the recorded one would be found out by the next loss.
+TEST_F(CudaLearner, RepeatsRecordedStepsBitForBit) {
+  for (const std::string attention : {"lsh", "local", "full_shared_qk"}) {
+    for (const std::string positions : {"learned", "sinusoid", "axial"}) {
+      auto config = small_config(attention);
+      config.model.positions = positions;
+      config.model.axial_shape = {25, 20};
+      config.model.axial_dims = {64, 64};
+      config.train.graph = "off";
+      Learner computed(config, {kGpu, at::kBFloat16});
+      config.train.graph = "on";
+      Learner repeated(config, {kGpu, at::kBFloat16});
+      EXPECT_EQ(losses(computed, config, 12), losses(repeated, config, 12))
+          << attention << ", " << positions;
+      expect_equal_parameters(computed, repeated);
+    }
+  }
+}
+
+TEST_F(CudaLearner, RecordsFullAttentionToo) {  // LibTorch's
+  auto config = small_config("full");
+  config.train.graph = "off";
+  Learner computed(config, {kGpu, at::kBFloat16});
+  config.train.graph = "on";
+  Learner repeated(config, {kGpu, at::kBFloat16});
+  const auto expected = losses(computed, config, 12);
+  const auto found = losses(repeated, config, 12);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(found[i], expected[i], 2e-3 * expected[i]) << i + 1;
+  }
+}
+
+TEST_F(CudaLearner, ComputesWhatDoesNotFitTheRecording) {
+  auto config = small_config();
+  config.train.graph = "off";
+  Learner computed(config, {kGpu, at::kBFloat16});
+  config.train.graph = "on";
+  Learner repeated(config, {kGpu, at::kBFloat16});
+  const auto some_losses = [&](Learner& learner) {
+    std::vector<double> found;
+    for (int step = 1; step <= 12; ++step) {
+      auto batch = markov_text(config, static_cast<uint32_t>(step));
+      if (step % 5 == 0) {  // after the recording: shorter
+        batch.symbols = batch.symbols.narrow(1, 0, 300).contiguous();
+        batch.weights = batch.weights.narrow(1, 0, 300).contiguous();
+      }
+      if (step % 7 == 0) batch.weights.narrow(1, 0, 50).fill_(false);
+      found.push_back(learner.gradients({batch}, step).read().sums.mean_loss());
+      learner.apply(step);
+    }
+    return found;
+  };
+  EXPECT_EQ(some_losses(computed), some_losses(repeated));
+  expect_equal_parameters(computed, repeated);
+}
+
+// The numbers of a step are read while later steps run, from memory that they
+// write anew.
+TEST_F(CudaLearner, NumbersOfAStepOutliveTheNextSteps) {
+  const auto config = small_config();
+  Learner at_once(config, {kGpu, at::kBFloat16});
+  Learner late(config, {kGpu, at::kBFloat16});
+  const auto expected = losses(at_once, config, 8);
+  std::vector<StepGradients> steps;
+  for (int step = 1; step <= 8; ++step) {
+    steps.push_back(late.gradients(
+        {markov_text(config, static_cast<uint32_t>(step))}, step));
+    late.apply(step);
+  }
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(steps[i].read().sums.mean_loss(), expected[i]) << i + 1;
   }
 }
 

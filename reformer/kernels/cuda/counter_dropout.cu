@@ -3,6 +3,7 @@
 #include <cuda_bf16.h>
 
 #include "reformer/kernels/cuda/launch.h"
+#include "reformer/kernels/cuda/live_step.cuh"
 
 namespace reformer::kernels::cuda {
 namespace {
@@ -23,7 +24,7 @@ struct alignas(16) Eight {
 // A thread draws once and reads and writes the eight elements that the draw
 // decides on, in 16-byte accesses where `whole` says that they are aligned.
 template <class T>
-__global__ void counter_dropout_kernel(const T* x, T* y, PhiloxKey key,
+__global__ void counter_dropout_kernel(const T* x, T* y, DropoutKey key,
                                        DropoutRule rule, int64_t calls,
                                        int64_t calls_per_row, int64_t length,
                                        int64_t width, int64_t first_position,
@@ -34,7 +35,8 @@ __global__ void counter_dropout_kernel(const T* x, T* y, PhiloxKey key,
   const auto column = static_cast<uint32_t>(call % calls_per_row);
   const auto position = static_cast<uint32_t>(first_position + row % length);
   const auto bits =
-      philox(key, {column, position, static_cast<uint32_t>(row / length), 0});
+      philox(dropout_philox_key(live(key)),
+             {column, position, static_cast<uint32_t>(row / length), 0});
   const int64_t first = row * width + int64_t{column} * kPerCall;
   const int64_t n = width - int64_t{column} * kPerCall;
   const float scale = static_cast<float>(rule.scale);
@@ -76,9 +78,8 @@ void drop(const CounterDropoutArgs<T>& args, void* stream) {
   if (calls == 0) return;
   counter_dropout_kernel<<<grid_for(calls, kThreads, "counter_dropout"),
                            kThreads, 0, stream_of(stream)>>>(
-      args.x, args.y, dropout_philox_key(args.key),
-      dropout_rule(args.probability), calls, calls_per_row, args.length,
-      args.width, args.first_position,
+      args.x, args.y, args.key, dropout_rule(args.probability), calls,
+      calls_per_row, args.length, args.width, args.first_position,
       args.width % kPerCall == 0 && aligned(args.x) && aligned(args.y));
   check_launch("counter_dropout");
 }

@@ -4,6 +4,7 @@
 
 #include "reformer/core/philox.h"
 #include "reformer/kernels/cuda/launch.h"
+#include "reformer/kernels/cuda/live_step.cuh"
 
 namespace reformer::kernels::cuda {
 namespace {
@@ -22,12 +23,12 @@ __device__ float round_to_bf16(double x) {
 // two libraries differ by 2 units of 2^-53 at most, and that reaches a bf16
 // number only if a rounding to float32 (1 in 2^27) and one to bf16 (1 in 2^16)
 // both lie on the border: 1 entry in 2^43, a hash round in 10^8 or fewer.
-__global__ void lsh_rotations_kernel(LshRotationsArgs args, PhiloxKey key,
-                                     int64_t calls) {
+__global__ void lsh_rotations_kernel(LshRotationsArgs args, int64_t calls) {
   const int64_t entries = args.d_head * args.columns;
   const int64_t calls_per_row = (entries + 3) / 4;
   const int64_t call = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   if (call >= calls) return;
+  const PhiloxKey key = rotation_key(live(args.key));
   const int64_t row = call / calls_per_row;  // of (head, round)
   const auto in_row = static_cast<uint32_t>(call % calls_per_row);
   const auto bits =
@@ -49,8 +50,7 @@ void lsh_rotations(const LshRotationsArgs& args, void* stream) {
   const int64_t calls =
       args.heads * args.rounds * ceil_div(args.d_head * args.columns, 4);
   lsh_rotations_kernel<<<grid_for(calls, kThreads, "lsh_rotations"), kThreads,
-                         0, stream_of(stream)>>>(args, rotation_key(args.key),
-                                                 calls);
+                         0, stream_of(stream)>>>(args, calls);
   check_launch("lsh_rotations");
 }
 

@@ -7,6 +7,7 @@
 #include "reformer/kernels/counter_dropout.h"
 #include "reformer/kernels/cuda/interval_attention.h"
 #include "reformer/kernels/device.h"
+#include "reformer/kernels/device_graph.h"
 #include "reformer/kernels/interval_statistics.h"
 #include "reformer/kernels/layer_norm.h"
 #include "reformer/kernels/lsh_buckets.h"
@@ -28,6 +29,12 @@ std::string why_unavailable() {
          "nvcc";
 }
 std::string device_name() { absent(); }
+
+void begin_recording(void*) { absent(); }
+void* end_recording(void*) { absent(); }
+void abandon_recording(void*) noexcept {}
+void launch_graph(void*, void*) { absent(); }
+void destroy_graph(void*) noexcept {}
 
 void lsh_rotations(const LshRotationsArgs&, void*) { absent(); }
 void lsh_buckets(const LshBucketsArgs<float>&, void*) { absent(); }

@@ -1,0 +1,43 @@
+// Calls virtual functions of LibTorch's CUDA allocator alone, because the
+// program is not linked with its CUDA part (docs/decisions/007).
+#include "reformer/ops/device_memory.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <atomic>
+
+namespace reformer {
+namespace {
+
+using c10::cuda::CUDACachingAllocator::CUDAAllocator;
+
+CUDAAllocator& allocator() {
+  return *static_cast<CUDAAllocator*>(c10::GetAllocator(c10::kCUDA));
+}
+
+// LibTorch counts its own pools from 1 in the first half of the name.
+c10::MempoolId_t name_of(uint64_t id) { return {0x5245464f524dULL, id}; }
+
+std::atomic<uint64_t> pools{0};
+
+}  // namespace
+
+MemoryPool::MemoryPool(c10::Device device) : device_(device), id_(++pools) {}
+
+MemoryPool::~MemoryPool() {
+  if (used_) allocator().releasePool(device_.index(), name_of(id_));
+}
+
+void MemoryPool::begin(void* stream) {
+  allocator().beginAllocateToPool(
+      device_.index(), name_of(id_),
+      [stream](cudaStream_t asking) { return asking == stream; });
+  used_ = true;
+}
+
+void MemoryPool::end() {
+  allocator().endAllocateToPool(device_.index(), name_of(id_));
+}
+
+}  // namespace reformer

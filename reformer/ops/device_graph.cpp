@@ -1,0 +1,52 @@
+#include "reformer/ops/device_graph.h"
+
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "reformer/core/errors.h"
+#include "reformer/kernels/device_graph.h"
+#include "reformer/ops/device.h"
+
+namespace reformer {
+namespace {
+
+c10::Stream new_stream(c10::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type())
+      .getStreamFromGlobalPool(device);
+}
+
+}  // namespace
+
+DeviceGraph::DeviceGraph(c10::Device device)
+    : device_(device), side_(new_stream(device)), memory_(device) {}
+
+DeviceGraph::~DeviceGraph() {
+  if (graph_ == nullptr) return;
+  synchronize(device_);  // the last replay still uses the memory
+  kernels::cuda::destroy_graph(graph_);
+}
+
+void DeviceGraph::record(const std::function<void()>& work) {
+  require(graph_ == nullptr, "device graph: recorded twice");
+  const c10::StreamGuard on_side(side_);
+  void* stream = side_.native_handle();
+  memory_.begin(stream);
+  try {
+    kernels::cuda::begin_recording(stream);
+    work();
+    graph_ = kernels::cuda::end_recording(stream);
+  } catch (...) {
+    kernels::cuda::abandon_recording(stream);
+    memory_.end();
+    throw;
+  }
+  memory_.end();
+}
+
+void DeviceGraph::replay() {
+  require(graph_ != nullptr, "device graph: nothing is recorded");
+  const c10::impl::VirtualGuardImpl guard(device_.type());
+  kernels::cuda::launch_graph(graph_, guard.getStream(device_).native_handle());
+}
+
+}  // namespace reformer

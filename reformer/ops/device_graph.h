@@ -1,0 +1,37 @@
+// Work on a GPU, recorded once and repeated by a single launch: for models so
+// small that the host would take longer to ask than the GPU to do.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+
+#include <functional>
+
+#include "reformer/ops/device_memory.h"
+
+namespace reformer {
+
+class DeviceGraph {
+ public:
+  explicit DeviceGraph(c10::Device device);
+  ~DeviceGraph();
+  DeviceGraph(const DeviceGraph&) = delete;
+  DeviceGraph& operator=(const DeviceGraph&) = delete;
+
+  // Calls `work`, whose launches are recorded and not run. It must not wait for
+  // the device nor copy from the host, and should have run before. Tensors that
+  // it makes and leaves behind are written anew by every replay. An exception
+  // of `work` leaves nothing recorded.
+  void record(const std::function<void()>& work);
+
+  // Runs what was recorded, on the current stream.
+  void replay();
+
+ private:
+  c10::Device device_;
+  c10::Stream side_;  // the default stream cannot be recorded
+  MemoryPool memory_;
+  void* graph_ = nullptr;
+};
+
+}  // namespace reformer

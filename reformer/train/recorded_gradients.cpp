@@ -1,0 +1,57 @@
+#include "reformer/train/recorded_gradients.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+namespace reformer {
+namespace {
+
+at::Tensor like_on(const at::Tensor& x, at::Device device) {
+  return at::empty_like(x, x.options().device(device).pinned_memory(false));
+}
+
+}  // namespace
+
+RecordedGradients::RecordedGradients(LanguageModel& model,
+                                     const WeighedBatch& like,
+                                     const Compute& compute)
+    : model_(model),
+      input_{like_on(like.batch.symbols, model.placement().device),
+             like_on(like.batch.weights, model.placement().device)},
+      scale_(like.scale),
+      step_(at::empty({1}, input_.symbols.options())),
+      graph_(model.placement().device) {
+  Pass pass{static_cast<uint64_t>(model.config().train.seed), /*step=*/0,
+            /*training=*/true, /*rounds=*/0};
+  pass.step_on_device =
+      reinterpret_cast<const uint64_t*>(step_.const_data_ptr<int64_t>());
+  graph_.record([&] {
+    result_ = compute({input_, scale_}, pass);
+    for (const auto& parameter : model_.parameters()) {
+      gradients_.push_back(parameter.gradient);
+    }
+  });
+}
+
+bool RecordedGradients::fits(const WeighedBatch& batch) const {
+  return batch.scale == scale_ &&
+         batch.batch.symbols.sizes() == input_.symbols.sizes();
+}
+
+at::Tensor RecordedGradients::repeat(const WeighedBatch& batch,
+                                     const Pass& pass) {
+  const auto copy = [](at::Tensor& to, const at::Tensor& from) {
+    to.copy_(from.pin_memory(), /*non_blocking=*/true);
+  };
+  copy(input_.symbols, batch.batch.symbols);
+  copy(input_.weights, batch.batch.weights);
+  step_.fill_(static_cast<int64_t>(pass.step));
+  graph_.replay();
+  auto& parameters = model_.parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i].gradient = gradients_[i];
+  }
+  return result_;
+}
+
+}  // namespace reformer
