@@ -47,6 +47,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   constexpr int kAll = Layout::kAll;
   static_assert(kRows % kHalo == 0 && kThreads == 2 * kRows);
   extern __shared__ __align__(256) unsigned char memory[];
+  let_next_round_start();
   auto* interval = reinterpret_cast<int2*>(memory + Layout::kInterval);
   auto* scales = reinterpret_cast<float*>(memory + Layout::kScales);
   auto* rows = reinterpret_cast<int*>(memory + Layout::kRow);
@@ -134,6 +135,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   const int row[2] = {rows[warp_row + g], rows[warp_row + g + 8]};
   float* softmax = p.args.softmax + int64_t{index} * length * 2;
   float* sums = p.sums + int64_t{index} * length * D;
+  wait_for_last_round();
   if (p.round > 0) {
     load_sums<D>(queries.o, sums, row, t);
   } else {
@@ -281,8 +283,8 @@ void attend_all_rounds(const IntervalAttentionArgs<bf16>& args, void* workspace,
   const int rounds = static_cast<int>(args.rounds.rounds);
   for (int round = 0; round < rounds; ++round) {
     p.round = round;
-    launch(attend_round<D, kWarps, kHalo, kBlocks>, grid, kWarps * 32,
-           Layout::bytes(round), stream, p, "interval_attention");
+    launch_round(attend_round<D, kWarps, kHalo, kBlocks>, grid, kWarps * 32,
+                 Layout::bytes(round), stream, p, "interval_attention");
   }
 }
 

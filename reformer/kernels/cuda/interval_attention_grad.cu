@@ -61,6 +61,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   constexpr int kAll = Layout::kAll;
   static_assert(kRows % kHalo == 0 && kThreads == 2 * kRows);
   extern __shared__ __align__(256) unsigned char memory[];
+  let_next_round_start();
   auto* interval = reinterpret_cast<int2*>(memory + Layout::kInterval);
   auto* statistics = reinterpret_cast<float2*>(memory + Layout::kStatistics);
   auto* scales = reinterpret_cast<float*>(memory + Layout::kScales);
@@ -166,6 +167,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
 
   const int row[2] = {query_rows[warp_row + g], query_rows[warp_row + g + 8]};
   const bool last = p.round + 1 == head.rounds;
+  wait_for_last_round();
   float d_rows[D / 8][4];  // dk, then dq
   set_zero<D>(d_rows);
   int hull_begin;
@@ -400,9 +402,9 @@ void collect_all_rounds(const IntervalAttentionGradArgs<bf16>& args,
   const int rounds = static_cast<int>(forward.rounds.rounds);
   for (int round = 0; round < rounds; ++round) {
     p.round = round;
-    launch(collect_round<D, kWarps, kHalo, kBlocks>, grid, kWarps * 32,
-           Layout::bytes(round, !cut.separate), stream, p,
-           "interval_attention_grad");
+    launch_round(collect_round<D, kWarps, kHalo, kBlocks>, grid, kWarps * 32,
+                 Layout::bytes(round, !cut.separate), stream, p,
+                 "interval_attention_grad");
   }
 }
 

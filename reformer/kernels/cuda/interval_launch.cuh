@@ -21,6 +21,19 @@ void with_padded_d(int64_t d, const Body& body) {
   body(std::integral_constant<int, 128>{});
 }
 
+inline bool can_start_early() {
+  static const bool can = [] {
+    int device = 0;
+    int major = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
+                                 device),
+          "cudaDeviceGetAttribute");
+    return major >= 9;
+  }();
+  return can;
+}
+
 inline int64_t padded_d(int64_t d) { return ceil_div(d, 32) * 32; }
 
 // Throws Error unless the kernels can take `args` (interval_attention.h).
@@ -44,12 +57,25 @@ void require_supported(const IntervalAttentionArgs<T>& args) {
   }
 }
 
-template <class Kernel, class Params>
-void launch(Kernel* kernel, const dim3& grid, int threads, int bytes,
-            cudaStream_t stream, const Params& params, const char* what) {
+// Launches one round after the other. Where the GPU can (from compute
+// capability 9.0 on), blocks of a round gather their rows while the last blocks
+// of the round before are still at work: see wait_for_last_round.
+template <class Params>
+void launch_round(void (*kernel)(Params), const dim3& grid, int threads,
+                  int bytes, cudaStream_t stream, const Params& params,
+                  const char* what) {
   allow_shared_memory(kernel, bytes, what);
-  kernel<<<grid, threads, bytes, stream>>>(params);
-  check_launch(what);
+  cudaLaunchAttribute early;
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = static_cast<size_t>(bytes);
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = params.round > 0 && can_start_early() ? 1 : 0;
+  check(cudaLaunchKernelEx(&config, kernel, params), what);
 }
 
 }  // namespace reformer::kernels::cuda
