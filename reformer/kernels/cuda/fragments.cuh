@@ -44,6 +44,17 @@ __device__ __forceinline__ void copy_16(uint32_t to, const void* from,
                "l"(from), "r"(real ? 16 : 0)
                : "memory");
 }
+// Of what is read once: it does not displace from L2 what is read again.
+__device__ __forceinline__ void copy_16_once(uint32_t to, const void* from) {
+  asm volatile(
+      "{\n"
+      ".reg .b64 policy;\n"
+      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+      "cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, policy;\n"
+      "}" ::"r"(to),
+      "l"(from)
+      : "memory");
+}
 __device__ __forceinline__ void copy_8(uint32_t to, const void* from,
                                        bool real) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to),

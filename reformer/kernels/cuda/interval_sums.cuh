@@ -18,7 +18,7 @@ __device__ __forceinline__ void load_sums(float (&c)[D / 8][4],
     const float* from = sums + int64_t{i} * D + 4 * t;
 #pragma unroll
     for (int n = 0; n < D / 8; n += 2) {
-      const float4 x = __ldcg(reinterpret_cast<const float4*>(from + n * 8));
+      const float4 x = __ldcs(reinterpret_cast<const float4*>(from + n * 8));
       c[n][2 * half] = x.x;
       c[n][2 * half + 1] = x.y;
       c[n + 1][2 * half] = x.z;
@@ -53,8 +53,8 @@ __device__ __forceinline__ void copy_sums(const uint32_t (&tiles)[2], int at,
 #pragma unroll 4
   for (int r = lane / kLanes; r < 16; r += 32 / kLanes) {
     const int row = max(position_of(rows[r]), 0);
-    copy_16(tile + RowTile<D>::offset(at + r, chunk % (D / 8)),
-            sums + (int64_t{row} * D + chunk * 4), true);
+    copy_16_once(tile + RowTile<D>::offset(at + r, chunk % (D / 8)),
+                 sums + (int64_t{row} * D + chunk * 4));
   }
 }
 template <int D>
@@ -88,7 +88,7 @@ __device__ __forceinline__ void store_sums(const float (&c)[D / 8][4],
     for (int n = 0; n < D / 8; n += 2) {
       const float4 x = {c[n][2 * half], c[n][2 * half + 1], c[n + 1][2 * half],
                         c[n + 1][2 * half + 1]};
-      __stcg(reinterpret_cast<float4*>(to + n * 8), x);
+      __stcs(reinterpret_cast<float4*>(to + n * 8), x);
     }
   }
 }
