@@ -14,7 +14,6 @@
 #include "cli/output.h"
 #include "cli/table.h"
 #include "cli/timing.h"
-#include "reformer/core/config_json.h"
 #include "reformer/core/config_library.h"
 #include "reformer/core/errors.h"
 #include "reformer/ops/device.h"
@@ -49,9 +48,7 @@ Config config_of(const TrainBench& options, int64_t length) {
   if (!options.config.empty()) config = load_config(options.config);
   if (length > 0) config.train.length = length;
   if (options.batch > 0) config.train.batch = options.batch;
-  for (const auto& assignment : options.assignments) {
-    set_config_value(config, assignment);
-  }
+  set_values(config, options.assignments);
   check(config);
   return config;
 }
@@ -181,9 +178,7 @@ void add_bench_train(CLI::App& bench, Action& action) {
                  "a config's name or file [3 layers 512/2048/8, LSH]")
       ->take_last()
       ->type_name("CONFIG");
-  app.add_option("--set", options->assignments, "a setting of its own")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  add_set_option(app, options->assignments);
   app.add_option("--length", options->lengths,
                  "positions of a sequence [the config's]")
       ->delimiter(',')

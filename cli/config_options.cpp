@@ -43,11 +43,21 @@ void use_cpu(const char* what, const std::string& device, int64_t threads) {
   use_threads(threads > 0 ? static_cast<int>(threads) : available_threads());
 }
 
-void ConfigOptions::add_to(CLI::App& app) {
-  app.add_option("CONFIG", name, "a JSON file, or one of: " + known_names());
+void add_set_option(CLI::App& app, std::vector<std::string>& assignments) {
   app.add_option("--set", assignments, "a setting of its own: key=value")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+}
+
+void set_values(Config& config, const std::vector<std::string>& assignments) {
+  for (const auto& assignment : assignments) {
+    set_config_value(config, assignment);
+  }
+}
+
+void ConfigOptions::add_to(CLI::App& app) {
+  app.add_option("CONFIG", name, "a JSON file, or one of: " + known_names());
+  add_set_option(app, assignments);
   add_machine_options(app, device, threads);
 }
 
@@ -55,9 +65,7 @@ Config ConfigOptions::load() const {
   require(!name.empty(),
           "a CONFIG is required: a JSON file, or one of: ", known_names());
   Config config = load_config(name);
-  for (const auto& assignment : assignments) {
-    set_config_value(config, assignment);
-  }
+  set_values(config, assignments);
   return config;
 }
 

@@ -27,6 +27,10 @@ struct ConfigOptions {
   at::Device use_machine() const;
 };
 
+// --set key=value alone, for commands that have their config; and what it asks.
+void add_set_option(CLI::App& app, std::vector<std::string>& assignments);
+void set_values(Config& config, const std::vector<std::string>& assignments);
+
 // --device and --threads alone, for commands that start from a run.
 void add_machine_options(CLI::App& app, std::string& device, int64_t& threads);
 at::Device use_machine(const std::string& device, int64_t threads);

@@ -36,6 +36,7 @@ constexpr double kPaper[4][5] = {{100, 94.8, 92.5, 76.9, 52.5},
 struct Table2Options {
   std::string out = "runs/table2";
   int64_t steps = 0;  // 0: the config's
+  std::vector<std::string> assignments;
   bool quick = false;
   std::string device = "auto";
   int64_t threads = 0;
@@ -65,6 +66,7 @@ Config base_config(const Table2Options& options) {
     config.lsh.n_buckets = 16;
   }
   if (options.steps > 0) config.train.steps = options.steps;
+  set_values(config, options.assignments);
   return config;
 }
 
@@ -255,6 +257,7 @@ void add_reproduce_table2(CLI::App& reproduce, Action& action) {
       ->check(whole_number(1, kMaxLength))
       ->take_last()
       ->type_name("N");
+  add_set_option(app, options->assignments);
   add_machine_options(app, options->device, options->threads);
   app.callback(
       [options, &action] { action = [options] { Table2(*options).run(); }; });

@@ -171,7 +171,12 @@ void check_optimizer(const TrainConfig& train) {
                 {"adafactor", "adam", "adamw"});
   require_among("train.precision", train.precision,
                 {"auto", "float32", "bfloat16"});
+  require_among("train.parameters", train.parameters, {"device", "host"});
+  require_not_negative("train.device_memory", train.device_memory);
   require_among("train.graph", train.graph, {"auto", "on", "off"});
+  require(train.graph != "on" || train.parameters == "device",
+          "train.graph: auto or off is required with train.parameters = host, "
+          "got on");
   require(train.graph != "on" || train.accumulate == 1,
           "train.graph: auto or off is required with train.accumulate = ",
           train.accumulate, ", got on");
@@ -240,6 +245,10 @@ void check(const Config& config) {
   if (config.model.positions == "axial") {
     check_axial(config.model, config.train.length);
   }
+  require(
+      config.train.parameters == "device" || config.model.block == "reversible",
+      "train.parameters: device is required by model.block = ",
+      config.model.block, ", got host");
 }
 
 }  // namespace reformer

@@ -78,6 +78,8 @@ struct TrainConfig {
   double minutes = 0;
   std::string precision = "auto";
   std::string graph = "auto";
+  std::string parameters = "device";
+  double device_memory = 0;
 
   template <class Visitor>
   void visit(Visitor&& v) {
@@ -112,6 +114,11 @@ struct TrainConfig {
     v("train.graph", graph,
       "a GPU repeats the recorded launches of a step: on, off, or auto: where "
       "they are so small that the host could not ask for them in time");
+    v("train.parameters", parameters,
+      "where those of the blocks live, with their optimizer state: device, or "
+      "host, from where each block's arrive ahead of its computation");
+    v("train.device_memory", device_memory,
+      "GiB of a GPU that may be used; 0: all there are");
     v("train.minutes", minutes, "stop after so many minutes; 0: after steps");
   }
 };

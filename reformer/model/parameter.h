@@ -20,4 +20,8 @@ struct NamedTensor {
   at::Tensor value;
 };
 
+// The block that a parameter or its optimizer state belongs to, by its name;
+// -1: none, as embeddings.
+int64_t block_of(const std::string& name);
+
 }  // namespace reformer

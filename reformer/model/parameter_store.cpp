@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <string_view>
 
 #include "reformer/core/errors.h"
 #include "reformer/core/philox.h"
@@ -42,6 +43,12 @@ at::Tensor drawn(at::IntArrayRef sizes, uint64_t seed, const std::string& name,
 
 }  // namespace
 
+int64_t block_of(const std::string& name) {
+  constexpr std::string_view kBlocks = "blocks.";
+  if (name.compare(0, kBlocks.size(), kBlocks) != 0) return -1;
+  return std::stoll(name.substr(kBlocks.size()));
+}
+
 ParameterStore::ParameterStore(uint64_t seed, const Placement& placement)
     : seed_(seed), placement_(placement) {}
 
@@ -50,9 +57,11 @@ at::Tensor ParameterStore::given(const std::string& name,
   for (const auto& parameter : parameters_) {
     require(parameter.name != name, "model: two parameters are named ", name);
   }
-  auto tensor =
-      value.to(placement_.device, placement_.type, false, /*copy=*/true)
-          .requires_grad_();
+  const bool on_host = placement_.blocks_on_host && block_of(name) >= 0;
+  auto tensor = value
+                    .to(on_host ? at::Device(at::kCPU) : placement_.device,
+                        placement_.type, false, /*copy=*/true)
+                    .requires_grad_();
   parameters_.push_back({name, tensor, {}});
   return tensor;
 }

@@ -18,6 +18,7 @@ struct Placement {
   at::ScalarType type = at::kFloat;
   at::ScalarType compute = at::kFloat;
   at::Device device = at::kCPU;
+  bool blocks_on_host = false;  // the blocks' parameters, but not their work
 };
 
 // By train.precision; Error for bfloat16 on a CPU.

@@ -51,11 +51,15 @@ void undo_attention(const AttentionLayer& layer, const Pass& pass,
 Streams ReversibleStack::run(Streams x, const Pass& pass,
                              std::vector<at::Tensor>& buckets) const {
   const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+  const auto count = static_cast<int64_t>(blocks_.size());
+  for (int64_t i = 0; i < count; ++i) {
+    const auto& block = blocks_[i];
+    if (observer_) observer_->enter(i, i + 1 < count ? i + 1 : -1, false);
     at::Tensor used;
-    x.x1.add_(blocks_[i].attention.forward(x.x2, pass, used));
-    add_feed_forward(blocks_[i].feed_forward, x.x1, pass, 1, x.x2);
+    x.x1.add_(block.attention.forward(x.x2, pass, used));
+    add_feed_forward(block.feed_forward, x.x1, pass, 1, x.x2);
     buckets[i] = used;
+    if (observer_) observer_->leave(i, false);
   }
   return x;
 }
@@ -76,10 +80,12 @@ Streams ReversibleStack::forward(Streams x, const Pass& pass) {
 
 Streams ReversibleStack::backward(Streams y, Streams d_y) {
   const at::NoGradGuard no_grad;
-  for (std::size_t i = blocks_.size(); i-- > 0;) {
+  for (auto i = static_cast<int64_t>(blocks_.size()) - 1; i >= 0; --i) {
+    if (observer_) observer_->enter(i, i - 1, true);
     undo_feed_forward(blocks_[i].feed_forward, pass_, y, d_y);
     undo_attention(blocks_[i].attention, pass_, buckets_[i], y, d_y);
     buckets_[i].reset();
+    if (observer_) observer_->leave(i, true);
   }
   return d_y;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reformer/model/block.h"
+#include "reformer/model/block_observer.h"
 
 namespace reformer {
 
@@ -39,8 +40,13 @@ class Stack {
 
   const std::vector<Block>& blocks() const { return blocks_; }
 
+  // Told of every block that a pass comes to, where the stack is reversible;
+  // null: nobody is.
+  void set_observer(BlockObserver* observer) { observer_ = observer; }
+
  protected:
   std::vector<Block> blocks_;
+  BlockObserver* observer_ = nullptr;
 };
 
 // By model.block:

@@ -1,6 +1,5 @@
 #include "reformer/ops/device_graph.h"
 
-#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "reformer/core/errors.h"
@@ -8,17 +7,9 @@
 #include "reformer/ops/device.h"
 
 namespace reformer {
-namespace {
-
-c10::Stream new_stream(c10::Device device) {
-  return c10::impl::VirtualGuardImpl(device.type())
-      .getStreamFromGlobalPool(device);
-}
-
-}  // namespace
 
 DeviceGraph::DeviceGraph(c10::Device device)
-    : device_(device), side_(new_stream(device)), memory_(device) {}
+    : device_(device), side_(device), memory_(device) {}
 
 DeviceGraph::~DeviceGraph() {
   if (graph_ == nullptr) return;
@@ -28,12 +19,11 @@ DeviceGraph::~DeviceGraph() {
 
 void DeviceGraph::record(const std::function<void()>& work) {
   require(graph_ == nullptr, "device graph: recorded twice");
-  const c10::StreamGuard on_side(side_);
   void* stream = side_.native_handle();
   memory_.begin(stream);
   try {
     kernels::cuda::begin_recording(stream);
-    work();
+    side_.run(work);
     graph_ = kernels::cuda::end_recording(stream);
   } catch (...) {
     kernels::cuda::abandon_recording(stream);

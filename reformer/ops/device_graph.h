@@ -3,10 +3,10 @@
 #pragma once
 
 #include <c10/core/Device.h>
-#include <c10/core/Stream.h>
 
 #include <functional>
 
+#include "reformer/ops/device_event.h"
 #include "reformer/ops/device_memory.h"
 
 namespace reformer {
@@ -29,7 +29,7 @@ class DeviceGraph {
 
  private:
   c10::Device device_;
-  c10::Stream side_;  // the default stream cannot be recorded
+  SideStream side_;  // the default stream cannot be recorded
   MemoryPool memory_;
   void* graph_ = nullptr;
 };

@@ -7,6 +7,10 @@
 
 namespace reformer {
 
+// From here on LibTorch takes no more of the device than this; what would need
+// more is an Error of its own, out of memory.
+void limit_device_memory(c10::Device device, int64_t bytes);
+
 // Memory that serves one recording (DeviceGraph) and nobody else: a repeated
 // graph writes to the places it was recorded with. From begin to end whatever
 // is allocated on `stream` comes from here. Tensors may outlive it.

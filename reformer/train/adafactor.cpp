@@ -76,12 +76,12 @@ Adafactor::Adafactor(const std::vector<Parameter>& parameters) {
   }
 }
 
-void Adafactor::step(std::vector<Parameter>& parameters, double learning_rate) {
+void Adafactor::update(std::vector<Parameter>& parameters,
+                       double learning_rate) {
   TORCH_INTERNAL_ASSERT(parameters.size() == first_moment_.size());
-  const double t = static_cast<double>(steps_++);
-  const double beta2 = 1 - std::pow(t + 1, kDecayPower);
+  const double beta2 = 1 - std::pow(double(steps_), kDecayPower);
   if (!parameters.empty() && !parameters[0].value.device().is_cpu()) {
-    return step_on_device(parameters, beta2, learning_rate);
+    return update_on_device(parameters, beta2, learning_rate);
   }
   const auto update = [&](auto zero, const at::Tensor& value,
                           const at::Tensor& gradient, size_t index) {
@@ -105,8 +105,8 @@ void Adafactor::step(std::vector<Parameter>& parameters, double learning_rate) {
   for_each_gradient(parameters, update);
 }
 
-void Adafactor::step_on_device(const std::vector<Parameter>& parameters,
-                               double beta2, double learning_rate) {
+void Adafactor::update_on_device(const std::vector<Parameter>& parameters,
+                                 double beta2, double learning_rate) {
   std::vector<AdafactorParameter> updated;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& parameter = parameters[i];

@@ -22,13 +22,15 @@ class Adafactor : public Optimizer {
  public:
   explicit Adafactor(const std::vector<Parameter>& parameters);
 
-  void step(std::vector<Parameter>& parameters, double learning_rate) override;
+  void begin_step() override { ++steps_; }
+  void update(std::vector<Parameter>& parameters,
+              double learning_rate) override;
   std::vector<NamedTensor> state() const override;
   void load_state(const std::vector<NamedTensor>& state) override;
 
  private:
-  void step_on_device(const std::vector<Parameter>& parameters, double beta2,
-                      double learning_rate);
+  void update_on_device(const std::vector<Parameter>& parameters, double beta2,
+                        double learning_rate);
 
   std::vector<NamedTensor> moments_;  // of a matrix r and c, of a vector v
   std::vector<size_t> first_moment_;  // where a parameter's begin

@@ -42,7 +42,8 @@ AdamFactors<T> factors_of(const AdamSettings& settings, int64_t step,
 
 // One pass: reads w, g, m and v, writes w, m and v.
 template <class T>
-void update(const AdamFactors<T>& f, int64_t n, T* w, const T* g, T* m, T* v) {
+void update_run(const AdamFactors<T>& f, int64_t n, T* w, const T* g, T* m,
+                T* v) {
 #pragma omp simd
   for (int64_t j = 0; j < n; ++j) {
     m[j] = f.beta1 * m[j] + f.gain1 * g[j];
@@ -65,11 +66,10 @@ Adam::Adam(const AdamSettings& settings,
   }
 }
 
-void Adam::step(std::vector<Parameter>& parameters, double learning_rate) {
+void Adam::update(std::vector<Parameter>& parameters, double learning_rate) {
   TORCH_INTERNAL_ASSERT(2 * parameters.size() == moments_.size());
-  ++steps_;
   if (!parameters.empty() && !parameters[0].value.device().is_cpu()) {
-    return step_on_device(parameters, learning_rate);
+    return update_on_device(parameters, learning_rate);
   }
   const auto update_one = [&](auto zero, const at::Tensor& value,
                               const at::Tensor& gradient, size_t index) {
@@ -82,15 +82,16 @@ void Adam::step(std::vector<Parameter>& parameters, double learning_rate) {
     T* m = moments_[2 * index].value.mutable_data_ptr<T>();
     T* v = moments_[2 * index + 1].value.mutable_data_ptr<T>();
     for_each_chunk(elements, [&](int64_t begin, int64_t end) {
-      update(factors, end - begin, w + begin, g + begin, m + begin, v + begin);
+      update_run(factors, end - begin, w + begin, g + begin, m + begin,
+                 v + begin);
     });
   };
   for_each_gradient(parameters, update_one);
 }
 
 // LibTorch's kernel takes all parameters of one decay at once.
-void Adam::step_on_device(const std::vector<Parameter>& parameters,
-                          double learning_rate) {
+void Adam::update_on_device(const std::vector<Parameter>& parameters,
+                            double learning_rate) {
   const at::NoGradGuard no_grad;
   const auto step = at::full({}, double(steps_),
                              parameters[0].value.options().dtype(at::kFloat));

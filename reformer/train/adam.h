@@ -25,13 +25,15 @@ class Adam : public Optimizer {
  public:
   Adam(const AdamSettings& settings, const std::vector<Parameter>& parameters);
 
-  void step(std::vector<Parameter>& parameters, double learning_rate) override;
+  void begin_step() override { ++steps_; }
+  void update(std::vector<Parameter>& parameters,
+              double learning_rate) override;
   std::vector<NamedTensor> state() const override;
   void load_state(const std::vector<NamedTensor>& state) override;
 
  private:
-  void step_on_device(const std::vector<Parameter>& parameters,
-                      double learning_rate);
+  void update_on_device(const std::vector<Parameter>& parameters,
+                        double learning_rate);
 
   AdamSettings settings_;
   std::vector<NamedTensor> moments_;  // two a parameter: first, second

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reformer/ops/device_memory.h"
+#include "reformer/train/evaluation.h"
+
 namespace reformer {
 namespace {
 
@@ -27,6 +30,15 @@ std::vector<WeighedBatch> weighed(const std::vector<Batch>& batches) {
   return result;
 }
 
+Placement placed(Placement placement, const TrainConfig& train) {
+  if (train.device_memory > 0 && placement.device.is_cuda()) {
+    limit_device_memory(placement.device,
+                        static_cast<int64_t>(train.device_memory * (1 << 30)));
+  }
+  placement.blocks_on_host = train.parameters == "host";
+  return placement;
+}
+
 }  // namespace
 
 bool StepNumbers::finite() const {
@@ -41,8 +53,24 @@ StepNumbers StepGradients::read() const {
 
 Learner::Learner(const Config& config, const Placement& placement)
     : train_(config.train),
-      model_(config, placement),
-      optimizer_(make_optimizer(config.train, model_.parameters())) {}
+      model_(config, placed(placement, config.train)),
+      optimizer_(make_optimizer(config.train, model_.parameters())) {
+  if (model_.placement().blocks_on_host) {
+    host_ = std::make_unique<HostParameters>(model_, *optimizer_);
+  }
+}
+
+void Learner::load(const std::vector<NamedTensor>& parameters,
+                   const std::vector<NamedTensor>& optimizer) {
+  settle();
+  load_parameters(model_, parameters);
+  optimizer_->load_state(optimizer);
+  if (host_) host_->forget_device();
+}
+
+void Learner::settle() const {
+  if (host_) host_->settle();
+}
 
 Pass Learner::pass(int64_t step) const {
   return {static_cast<uint64_t>(train_.seed), static_cast<uint64_t>(step),
@@ -53,18 +81,25 @@ Pass Learner::pass(int64_t step) const {
 at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
                             const Pass& pass) {
   model_.zero_gradients();
+  if (host_) {
+    host_->begin_step(learning_rate_at(train_, static_cast<int64_t>(pass.step)),
+                      static_cast<int64_t>(batches.size()), train_.clip);
+  }
   at::Tensor sums;
   for (const auto& [batch, scale] : batches) {
+    if (host_) host_->begin_batch();
     const auto part =
         model_.add_gradients(batch.symbols, batch.weights, pass, scale);
     sums = sums.defined() ? sums + part : part;
   }
-  const auto norm = clip_gradients_async(model_.parameters(), train_.clip);
+  const auto norm =
+      host_ ? host_->clip()
+            : clip_gradients_async(model_.parameters(), train_.clip);
   return at::cat({sums, norm.view(1)});
 }
 
 bool Learner::worth_recording(const std::vector<WeighedBatch>& batches) const {
-  if (model_.placement().device.is_cpu() || train_.graph == "off" ||
+  if (model_.placement().device.is_cpu() || train_.graph == "off" || host_ ||
       batches.size() != 1) {
     return false;
   }
@@ -104,7 +139,11 @@ StepGradients Learner::gradients(const std::vector<Batch>& batches,
 
 double Learner::apply(int64_t step) {
   const double rate = learning_rate_at(train_, step);
-  optimizer_->step(model_.parameters(), rate);
+  if (host_) {
+    host_->apply();
+  } else {
+    optimizer_->step(model_.parameters(), rate);
+  }
   return rate;
 }
 

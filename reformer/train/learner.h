@@ -8,6 +8,7 @@
 #include "reformer/model/language_model.h"
 #include "reformer/ops/device_event.h"
 #include "reformer/tasks/task.h"
+#include "reformer/train/host_parameters.h"
 #include "reformer/train/optimizer.h"
 #include "reformer/train/recorded_gradients.h"
 
@@ -42,6 +43,13 @@ class Learner {
   // Updates the parameters; returns the learning rate of that step.
   double apply(int64_t step);
 
+  // Continues from a checkpoint's parameters and optimizer state.
+  void load(const std::vector<NamedTensor>& parameters,
+            const std::vector<NamedTensor>& optimizer);
+
+  // Until parameters and optimizer state can be read from where they are.
+  void settle() const;
+
   // The pass of that step, as `gradients` makes it.
   Pass pass(int64_t step) const;
 
@@ -57,6 +65,7 @@ class Learner {
   TrainConfig train_;
   LanguageModel model_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<HostParameters> host_;  // by train.parameters
   std::unique_ptr<RecordedGradients> recorded_;
   int64_t computed_ = 0;  // steps, as they came
 };

@@ -17,8 +17,16 @@ class Optimizer {
   // stays as it is. Steps are counted inside, and the count is part of the
   // state. Parameters keep their order and number from call to call. The same
   // bits for any thread count.
-  virtual void step(std::vector<Parameter>& parameters,
-                    double learning_rate) = 0;
+  void step(std::vector<Parameter>& parameters, double learning_rate) {
+    begin_step();
+    update(parameters, learning_rate);
+  }
+
+  // The same in pieces: one beginning, then updates of those parameters that
+  // have a gradient at the time, each once.
+  virtual void begin_step() = 0;
+  virtual void update(std::vector<Parameter>& parameters,
+                      double learning_rate) = 0;
 
   // What a checkpoint keeps, and what resumes from it bit for bit. state()
   // shares the optimizer's memory, which the next step overwrites; load_state
@@ -32,7 +40,8 @@ class Optimizer {
 // over the last two dimensions for rank >= 2, the update times
 // max(RMS(w), 1e-3), clipped at an RMS of 1, beta2(t) = 1 - (t + 1)^-0.8 with
 // t = 0 at the first step, no momentum, 1e-30 added to g^2. Parameters are
-// contiguous float32 or float64 on one device, or Error is thrown.
+// contiguous float32 or float64 on one device when they are updated, or Error
+// is thrown.
 std::unique_ptr<Optimizer> make_optimizer(
     const TrainConfig& config, const std::vector<Parameter>& parameters);
 

@@ -42,8 +42,9 @@ void check_parameters(const std::vector<Parameter>& parameters) {
     const auto type = value.scalar_type();
     require(type == at::kFloat || type == at::kDouble, "optimizer: ", name,
             " must be float32 or float64, got ", type);
-    require(value.device() == parameters[0].value.device(), "optimizer: ", name,
-            " must be on ", parameters[0].value.device(), " like ",
+    const auto device = parameters[0].value.device();
+    require(value.device() == device || block_of(name) >= 0,
+            "optimizer: ", name, " must be on ", device, " like ",
             parameters[0].name, ", got ", value.device());
     require(value.is_contiguous(), "optimizer: ", name, " must be contiguous");
   }

@@ -10,7 +10,7 @@
 namespace reformer {
 
 // Throws Error unless every value is contiguous float32 or float64, and all are
-// on one device.
+// on one device, but for those of blocks, which may come and go.
 void check_parameters(const std::vector<Parameter>& parameters);
 
 // The gradient as the loops take it: contiguous. Throws Error unless it has

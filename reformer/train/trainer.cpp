@@ -51,8 +51,7 @@ class Run {
 
   // Where the folder's newest checkpoint left off.
   void restore(const Checkpoint& checkpoint) {
-    load_parameters(learner_.model(), checkpoint.parameters);
-    learner_.optimizer().load_state(checkpoint.optimizer);
+    learner_.load(checkpoint.parameters, checkpoint.optimizer);
     step_ = saved_step_ = checkpoint.step;
     batches_ = batches_from(checkpoint.data_position);
     best_loss_ = checkpoint.best_loss;
@@ -207,6 +206,7 @@ class Run {
   }
 
   void save(bool best) {
+    learner_.settle();
     Checkpoint checkpoint;
     checkpoint.config = config_;
     checkpoint.step = step_;

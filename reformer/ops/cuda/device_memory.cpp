@@ -5,6 +5,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace reformer {
@@ -22,6 +23,12 @@ c10::MempoolId_t name_of(uint64_t id) { return {0x5245464f524dULL, id}; }
 std::atomic<uint64_t> pools{0};
 
 }  // namespace
+
+void limit_device_memory(c10::Device device, int64_t bytes) {
+  const auto [free, total] = allocator().getMemoryInfo(device.index());
+  allocator().setMemoryFraction(std::min(1.0, double(bytes) / double(total)),
+                                device.index());
+}
 
 MemoryPool::MemoryPool(c10::Device device) : device_(device), id_(++pools) {}
 
