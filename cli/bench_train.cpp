@@ -4,6 +4,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -82,7 +83,10 @@ StepMeasurement measure(const Config& config, at::Device device,
     return gradients;
   };
   // As in training nobody waits for a GPU between steps, only at the end.
-  const int64_t steps = device.is_cpu() ? 1 : 10;
+  const int64_t tokens =
+      config.train.batch * config.train.length * config.train.accumulate;
+  const int64_t steps =
+      device.is_cpu() ? 1 : std::clamp<int64_t>((1 << 19) / tokens, 1, 10);
   const auto take_steps = [&] {
     StepGradients last;
     for (int64_t i = 0; i < steps; ++i) last = take_step();
@@ -92,9 +96,7 @@ StepMeasurement measure(const Config& config, at::Device device,
   take_steps();
   StepMeasurement measured;
   measured.step_s = median_seconds(repeats, take_steps) / double(steps);
-  measured.tokens_per_s = double(config.train.batch * config.train.length *
-                                 config.train.accumulate) /
-                          measured.step_s;
+  measured.tokens_per_s = double(tokens) / measured.step_s;
   measured.peak_bytes = meter.peak_bytes();
   if (profile)
     measured.profile = kernel_profile([&] {

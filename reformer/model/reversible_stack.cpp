@@ -1,7 +1,6 @@
 #include "reformer/model/reversible_stack.h"
 
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include "reformer/model/parts.h"
 
@@ -23,12 +22,12 @@ void undo_feed_forward(const FeedForward& layer, const Pass& pass, Streams& y,
   for_each_part(y.x1.size(1), layer.chunk(y.x1.size(0)),
                 [&](int64_t at, int64_t n) {
                   const auto input = leaf(y.x1.narrow(1, at, n));
-                  const auto output = [&] {
+                  auto output = [&] {
                     const at::AutoGradMode record(true);
                     return layer.forward(input, pass, at);
                   }();
                   y.x2.narrow(1, at, n).sub_(output.detach());
-                  torch::autograd::backward({output}, {d.x2.narrow(1, at, n)});
+                  backward_from(std::move(output), d.x2.narrow(1, at, n));
                   d.x1.narrow(1, at, n).add_(input.grad());
                 });
 }
@@ -37,12 +36,12 @@ void undo_feed_forward(const FeedForward& layer, const Pass& pass, Streams& y,
 void undo_attention(const AttentionLayer& layer, const Pass& pass,
                     at::Tensor buckets, Streams& y, Streams& d) {
   const auto input = leaf(y.x2);
-  const auto output = [&] {
+  auto output = [&] {
     const at::AutoGradMode record(true);
     return layer.forward(input, pass, buckets);
   }();
   y.x1.sub_(output.detach());
-  torch::autograd::backward({output}, {d.x1});
+  backward_from(std::move(output), d.x1);
   d.x2.add_(input.grad());
 }
 

@@ -102,6 +102,34 @@ TEST(LshAttentionCuda, HashesAndAttendsInOneCall) {
   EXPECT_TRUE(once.select(2, 0).equal(v.select(2, 0)));  // sees nobody else
 }
 
+// So many rows that heads are taken a group after the other (2 and 1): each is
+// what it is alone.
+TEST(LshAttentionCuda, HeadsOfSeveralGroupsEqualThemselvesAlone) {
+  constexpr int64_t kHeads = 3;
+  const auto random = [](uint64_t seed) {
+    return normal({1, kHeads, 300'000, 16}, seed).to(at::kBFloat16).cuda();
+  };
+  LshConfig config;
+  config.rounds = 2;
+  const auto qk = random(1).requires_grad_();
+  const auto v = random(2).requires_grad_();
+  const auto d_output = random(3);
+  const auto buckets = lsh_attention_buckets(qk, config, HashKey{});
+  const auto output = lsh_attention(qk, v, buckets, config);
+  output.backward(d_output);
+  for (int64_t h = 0; h < kHeads; ++h) {
+    const auto alone = [&](const at::Tensor& x) { return x.narrow(1, h, 1); };
+    const auto own_qk = alone(qk).detach().clone().requires_grad_();
+    const auto own_v = alone(v).detach().clone().requires_grad_();
+    const auto own =
+        lsh_attention(own_qk, own_v, alone(buckets).clone(), config);
+    own.backward(alone(d_output).clone());
+    EXPECT_TRUE(own.equal(alone(output))) << "head " << h;
+    EXPECT_TRUE(own_qk.grad().equal(alone(qk.grad()))) << "head " << h;
+    EXPECT_TRUE(own_v.grad().equal(alone(v.grad()))) << "head " << h;
+  }
+}
+
 TEST(LshAttentionCuda, RefusesWhatItsKernelsCannotDo) {
   const auto of = [](int64_t d_head, at::ScalarType type) {
     return normal({1, 1, 10, d_head}, 1).cuda().to(type);

@@ -18,8 +18,9 @@ namespace {
 struct ForwardRound {
   IntervalAttentionArgs<bf16> args;
   const float* scales;  // [batch, heads, length]: log2(e) / |q|
-  float* sums;          // [batch, heads, length, D]
+  float* sums;          // [heads of the group, length, D]
   int round;
+  int first_head;  // of the group, over all batches
 };
 
 // Where things lie in a block's shared memory, in bytes.
@@ -58,7 +59,8 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
 
   const int length = static_cast<int>(p.args.length);
   const int tiles = (length + kRows - 1) / kRows;
-  const int index = blockIdx.x / tiles;
+  const int in_group = blockIdx.x / tiles;
+  const int index = p.first_head + in_group;
   const int first = static_cast<int>(blockIdx.x % tiles) * kRows;
   const HeadRound head(p.args, index, p.round);
   const int64_t b = index / static_cast<int>(p.args.heads);
@@ -134,7 +136,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
 
   const int row[2] = {rows[warp_row + g], rows[warp_row + g + 8]};
   float* softmax = p.args.softmax + int64_t{index} * length * 2;
-  float* sums = p.sums + int64_t{index} * length * D;
+  float* sums = p.sums + int64_t{in_group} * length * D;
   wait_for_last_round();
   if (p.round > 0) {
     load_sums<D>(queries.o, sums, row, t);
@@ -272,20 +274,22 @@ void attend_all_rounds(const IntervalAttentionArgs<bf16>& args, void* workspace,
   constexpr int kBlocks = D <= 64 ? 4 : 3;
   using Layout = ForwardLayout<D, kWarps * 16, kHalo>;
   const int64_t rows = args.batch * args.heads * args.length;
-  ForwardRound p = {args, nullptr, nullptr, 0};
+  ForwardRound p = {args, nullptr, nullptr, 0, 0};
   auto* scales = static_cast<float*>(workspace);
   p.scales = scales;
   p.sums = scales + (rows + 3) / 4 * 4;
   if (!args.k.data) inverse_norms(args, kLog2E, scales, stream);
-  const dim3 grid =
-      grid_for(args.batch * args.heads * ceil_div(args.length, kWarps * 16), 1,
-               "interval_attention");
   const int rounds = static_cast<int>(args.rounds.rounds);
-  for (int round = 0; round < rounds; ++round) {
-    p.round = round;
-    launch_round(attend_round<D, kWarps, kHalo, kBlocks>, grid, kWarps * 32,
-                 Layout::bytes(round), stream, p, "interval_attention");
-  }
+  for_each_group(args, [&](int first, int heads) {
+    p.first_head = first;
+    const dim3 grid = grid_for(heads * ceil_div(args.length, kWarps * 16), 1,
+                               "interval_attention");
+    for (int round = 0; round < rounds; ++round) {
+      p.round = round;
+      launch_round(attend_round<D, kWarps, kHalo, kBlocks>, grid, kWarps * 32,
+                   Layout::bytes(round), stream, p, "interval_attention");
+    }
+  });
 }
 
 }  // namespace
@@ -293,8 +297,11 @@ void attend_all_rounds(const IntervalAttentionArgs<bf16>& args, void* workspace,
 int64_t interval_attention_workspace(const IntervalAttentionArgs<bf16>& args) {
   const int64_t rows = args.batch * args.heads * args.length;
   const int64_t scales = (rows + 3) / 4 * 4;
-  const bool sums = args.rounds.rounds > 1;
-  return (scales + (sums ? rows * padded_d(args.d_head) : 0)) * 4;
+  const int64_t sums =
+      args.rounds.rounds > 1
+          ? heads_together(args) * args.length * padded_d(args.d_head)
+          : 0;
+  return (scales + sums) * 4;
 }
 
 void interval_attention(const IntervalAttentionArgs<bf16>& args,

@@ -20,10 +20,11 @@ struct BackwardRound {
   IntervalAttentionGradArgs<bf16> args;
   const float2* statistics;  // [batch, heads, length]: z and delta
   const float* scales;       // [batch, heads, length]: 1 / |q|
-  float* q_sums;             // [batch, heads, length, D] each
+  float* q_sums;             // [heads of the group, length, D] each
   float* v_sums;
   float* k_sums;  // null where k is
   int round;
+  int first_head;  // of the group, over all batches
 };
 
 // Where things lie in a block's shared memory, in bytes. Rows beyond kRows
@@ -81,7 +82,8 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   const IntervalAttentionArgs<bf16>& args = p.args.forward;
   const int length = static_cast<int>(args.length);
   const int tiles = (length + kRows - 1) / kRows;
-  const int index = blockIdx.x / tiles;
+  const int in_group = blockIdx.x / tiles;
+  const int index = p.first_head + in_group;
   const int first = static_cast<int>(blockIdx.x % tiles) * kRows;
   const HeadRound head(args, index, p.round);
   const int64_t b = index / static_cast<int>(args.heads);
@@ -103,6 +105,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   const int g = lane / 4;
   const int t = lane % 4;
   const int64_t head_row = int64_t{index} * length;
+  const int64_t sums_at = int64_t{in_group} * length * D;
   const int end = first + kRows;
   const LaneOffsets<D> offsets(lane);
 
@@ -174,7 +177,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   int hull_end;
   {
     float d_values[D / 8][4];
-    float* v_sums = p.v_sums + head_row * D;
+    float* v_sums = p.v_sums + sums_at;
     if (p.round > 0) {
       load_sums<D>(d_values, v_sums, row, t);
     } else {
@@ -267,7 +270,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     if (head.shared) {
       project<D>(d_rows, memory + Layout::kQ, warp_row + g, inverse, t);
     } else {
-      float* k_sums = p.k_sums + head_row * D;
+      float* k_sums = p.k_sums + sums_at;
 #pragma unroll
       for (int n = 0; n < D / 8; ++n) {
 #pragma unroll
@@ -284,7 +287,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     }
   }
 
-  float* q_sums = p.q_sums + head_row * D;
+  float* q_sums = p.q_sums + sums_at;
   // To where the halo's queries were, if there is room.
   constexpr bool kCopySums = kHalo >= kRows;
   const int sums_row = kRows + warp_row;
@@ -368,7 +371,8 @@ struct Cut {
               3) /
              4 * 4),
         sums(args.forward.rounds.rounds > 1
-                 ? rows * padded_d(args.forward.d_head)
+                 ? heads_together(args.forward) * args.forward.length *
+                       padded_d(args.forward.d_head)
                  : 0),
         separate(args.forward.k.data != nullptr) {}
   int64_t floats() const { return 3 * rows + (separate ? 3 : 2) * sums; }
@@ -392,20 +396,22 @@ void collect_all_rounds(const IntervalAttentionGradArgs<bf16>& args,
   float* q_sums = scales + cut.rows;
   float* v_sums = q_sums + cut.sums;
   float* k_sums = v_sums + cut.sums;
-  BackwardRound p = {args, statistics, scales, q_sums, v_sums, k_sums, 0};
+  BackwardRound p = {args, statistics, scales, q_sums, v_sums, k_sums, 0, 0};
   row_statistics(args, statistics, stream);
   if (!cut.separate) inverse_norms(args.forward, 1, scales, stream);
   const IntervalAttentionArgs<bf16>& forward = args.forward;
-  const dim3 grid = grid_for(
-      forward.batch * forward.heads * ceil_div(forward.length, kWarps * 16), 1,
-      "interval_attention_grad");
   const int rounds = static_cast<int>(forward.rounds.rounds);
-  for (int round = 0; round < rounds; ++round) {
-    p.round = round;
-    launch_round(collect_round<D, kWarps, kHalo, kBlocks>, grid, kWarps * 32,
-                 Layout::bytes(round, !cut.separate), stream, p,
-                 "interval_attention_grad");
-  }
+  for_each_group(forward, [&](int first, int heads) {
+    p.first_head = first;
+    const dim3 grid = grid_for(heads * ceil_div(forward.length, kWarps * 16), 1,
+                               "interval_attention_grad");
+    for (int round = 0; round < rounds; ++round) {
+      p.round = round;
+      launch_round(collect_round<D, kWarps, kHalo, kBlocks>, grid, kWarps * 32,
+                   Layout::bytes(round, !cut.separate), stream, p,
+                   "interval_attention_grad");
+    }
+  });
 }
 
 }  // namespace

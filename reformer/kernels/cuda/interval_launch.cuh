@@ -1,6 +1,7 @@
 // Launching the kernels of interval attention.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "reformer/kernels/cuda/interval_rows.cuh"
@@ -54,6 +55,26 @@ void require_supported(const IntervalAttentionArgs<T>& args) {
             "interval_attention: rows must begin at multiples of 16 bytes, "
             "less than 2^31 elements apart, got a stride of ",
             rows.row_stride);
+  }
+}
+
+// Heads (of all batches) whose rounds are launched together: enough rows to
+// fill any GPU, and no more, because fp32 sums of all of them wait between
+// rounds.
+template <class T>
+int heads_together(const IntervalAttentionArgs<T>& args) {
+  constexpr int64_t kRows = int64_t{1} << 19;
+  return static_cast<int>(std::clamp<int64_t>(ceil_div(kRows, args.length), 1,
+                                              args.batch * args.heads));
+}
+
+// Calls body(first, count) for each such group.
+template <class T, class Body>
+void for_each_group(const IntervalAttentionArgs<T>& args, const Body& body) {
+  const int heads = static_cast<int>(args.batch * args.heads);
+  const int together = heads_together(args);
+  for (int first = 0; first < heads; first += together) {
+    body(first, std::min(together, heads - first));
   }
 }
 
