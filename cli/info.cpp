@@ -27,13 +27,15 @@ struct InfoOptions {
 
 // All that is printed, computed once.
 struct Info {
-  explicit Info(const Config& given)
+  Info(const Config& given, at::DeviceType on)
       : config(given),
+        device(on),
         parameters(count_parameters(given)),
-        memory(predict_memory(given)),
+        memory(predict_memory(given, on)),
         flops(predict_flops(given)) {}
 
   Config config;
+  at::DeviceType device;
   ParameterCounts parameters;
   PeakPrediction memory;
   FlopsPrediction flops;
@@ -136,9 +138,11 @@ std::string describe_model(const Config& config) {
          "\n";
 }
 
-std::string describe_memory(const PeakPrediction& memory) {
-  std::string text = "memory of a step on a CPU, predicted: at its peak, in " +
-                     memory.peak.part + "\n";
+std::string describe_memory(const PeakPrediction& memory,
+                            at::DeviceType device) {
+  std::string text = "memory of a step on a " +
+                     std::string(device == at::kCPU ? "CPU" : "GPU") +
+                     ", predicted: at its peak, in " + memory.peak.part + "\n";
   for (const auto& [name, bytes] : memory_parts(memory.peak)) {
     if (bytes > 0) text += line(name, mebibytes(bytes));
   }
@@ -156,7 +160,7 @@ std::string text_of(const Info& info) {
     text += line(name, grouped(count));
   }
   text += line("total", grouped(info.parameters.total()));
-  text += describe_memory(info.memory);
+  text += describe_memory(info.memory, info.device);
   text += "arithmetic of a step: " + grouped(tokens_per_step(info.config)) +
           " tokens, about " + fixed(keys_per_query(info.config), 0) +
           " keys a query\n";
@@ -176,6 +180,7 @@ nlohmann::ordered_json json_of(const Parts<Number>& parts) {
 std::string json_of(const Info& info) {
   const auto& config = info.config;
   nlohmann::ordered_json object;
+  object["device"] = info.device == at::kCPU ? "cpu" : "cuda";
   object["parameters"] = json_of(parameter_parts(info.parameters));
   object["parameters"]["total"] = info.parameters.total();
   object["peak_bytes"] = json_of(memory_parts(info.memory.peak));
@@ -205,12 +210,20 @@ std::string source_of(const std::string& name) {
   return file.string();
 }
 
+// A GPU's memory can be predicted where there is none.
+at::DeviceType device_of(ConfigOptions options) {
+  const bool cuda = options.device == "cuda";
+  if (cuda) options.device = "cpu";
+  const auto here = options.use_machine();  // each thread has scratch memory
+  return cuda ? at::kCUDA : here.type();
+}
+
 void run_info(InfoOptions options) {
-  options.config.use_machine();  // each thread has scratch memory
+  const auto device = device_of(options.config);
   options.config.name = source_of(options.config.name);
   const Config config = options.config.load();
   check(config);
-  const Info info(config);
+  const Info info(config, device);
   Report report(options.json);
   report.text(text_of(info));
   report.json(json_of(info));

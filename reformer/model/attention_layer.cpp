@@ -80,14 +80,19 @@ at::Tensor AttentionLayer::join(const at::Tensor& attended) const {
   return at::linear(rows, output_.to(compute_));
 }
 
-at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,
-                                   at::Tensor& buckets) const {
-  // A statement of its own, which lets go of q, k and v.
-  const auto attended = attend(project(x), pass, buckets);
+at::Tensor AttentionLayer::finish(const at::Tensor& attended,
+                                  const Pass& pass) const {
   return counter_dropout(
       join(attended), pass.training ? dropout_ : 0.0,
       {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_),
        pass.step_on_device});
+}
+
+at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,
+                                   at::Tensor& buckets) const {
+  // A statement of its own, which lets go of q, k and v.
+  const auto attended = attend(project(x), pass, buckets);
+  return finish(attended, pass);
 }
 
 }  // namespace reformer

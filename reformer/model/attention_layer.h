@@ -33,11 +33,12 @@ class AttentionLayer {
                      at::Tensor& buckets) const;
 
   // What forward is made of, for whoever attends by itself (generate/):
-  // forward(x) is join(the attention of project(x)).
+  // forward(x) is finish(attend(project(x))), and finish is join with dropout.
   Projected project(const at::Tensor& x) const;
   at::Tensor attend(const Projected& projected, const Pass& pass,
                     at::Tensor& buckets) const;
   at::Tensor join(const at::Tensor& attended) const;
+  at::Tensor finish(const at::Tensor& attended, const Pass& pass) const;
 
   // Of this layer's rotations.
   HashKey hash_key(const Pass& pass) const {

@@ -13,17 +13,33 @@ namespace {
 
 constexpr int64_t kFloat = 4;
 
+// Of a number in products and attention.
+int64_t compute_bytes(const Config& config, at::DeviceType device) {
+  return device != at::kCPU && config.train.precision != "float32" ? 2 : kFloat;
+}
+
 // Bytes of the tensors that a config is made of.
 struct Sizes {
-  explicit Sizes(const Config& config)
-      : tokens(config.train.batch * config.train.length),
+  Sizes(const Config& config, at::DeviceType on)
+      : device(on),
+        compute(compute_bytes(config, on)),
+        tokens(config.train.batch * config.train.length),
         stream(tokens * config.model.d_model * kFloat),
-        heads(tokens * config.model.heads * head_size(config.model) * kFloat),
+        normed(tokens * config.model.d_model * compute),
+        heads(tokens * config.model.heads * head_size(config.model) * compute),
         head_rows(tokens * config.model.heads),
-        inner(tokens * config.model.d_ff * kFloat) {}
+        inner(tokens * config.model.d_ff * compute) {}
 
+  // A matrix of the parameters as products take it: a copy, if it is rounded.
+  int64_t rounded(int64_t numbers) const {
+    return compute == kFloat ? 0 : numbers * compute;
+  }
+
+  at::DeviceType device;
+  int64_t compute;  // bytes of a number in products and attention
   int64_t tokens;
   int64_t stream;     // [tokens, d_model]
+  int64_t normed;     // likewise, in the type of products
   int64_t heads;      // [tokens, heads * d_head]
   int64_t head_rows;  // tokens * heads, in rows
   int64_t inner;      // [tokens, d_ff]
@@ -47,7 +63,8 @@ int64_t added_gradient(const Config& config, int64_t chunk, int64_t matrix) {
 // Kept by the attention's graph besides its normed input.
 int64_t attention_graph(const Sizes& sizes, const std::string& kind) {
   const int64_t tensors = kind == "full" ? 4 : 3;  // qk, v, output (and k)
-  return tensors * sizes.heads + sizes.head_rows * kFloat;
+  const int64_t statistics = sizes.device == at::kCPU ? 1 : 3;  // of a row
+  return tensors * sizes.heads + statistics * sizes.head_rows * kFloat;
 }
 
 // Of a thread: the ring of keys and its scores, or LibTorch's flash attention's
@@ -56,36 +73,57 @@ int64_t thread_scratch(const std::string& kind) {
   return kind == "full" ? 1 << 20 : 350 << 10;
 }
 
-// At the attention's backward: the graph, the output, its gradient, and those
-// of qk and v; order, place and interval of each round, and delta.
-int64_t attention_working(const Config& config, const std::string& kind) {
-  const Sizes sizes(config);
+// Of a GPU's kernels: statistics of rows, and fp32 sums of those heads whose
+// rounds are computed together.
+int64_t device_scratch(const Config& config, const Sizes& sizes, bool rounds) {
+  constexpr int64_t kRowsTogether = int64_t{1} << 19;
+  const int64_t length = config.train.length;
+  const int64_t heads = std::min((kRowsTogether + length - 1) / length,
+                                 config.train.batch * config.model.heads);
+  const int64_t padded = (head_size(config.model) + 31) / 32 * 32;
+  return (3 * sizes.head_rows + (rounds ? 2 * heads * length * padded : 0)) *
+         kFloat;
+}
+
+// At the attention's backward: its normed input, the graph, the gradients of
+// its output, of qk and of v; order, place and interval of each round; scratch.
+int64_t attention_working(const Config& config, const std::string& kind,
+                          at::DeviceType device) {
+  const Sizes sizes(config, device);
+  const auto& model = config.model;
   const int64_t gradients = kind == "full" ? 4 : 3;
-  int64_t bytes = 2 * sizes.stream + attention_graph(sizes, kind) +
-                  gradients * sizes.heads + sizes.head_rows * kFloat +
-                  threads() * thread_scratch(kind);
-  if (kind == "lsh") {
-    const int64_t rounds =
-        config.lsh.rounds + (config.lsh.local_window > 0 ? 1 : 0);
-    bytes += 4 * int64_t{sizeof(int32_t)} * rounds * sizes.head_rows;
+  const int64_t rounds =
+      kind == "lsh" ? config.lsh.rounds + (config.lsh.local_window > 0 ? 1 : 0)
+                    : 0;
+  int64_t bytes = sizes.normed + attention_graph(sizes, kind) +
+                  gradients * sizes.heads +
+                  4 * int64_t{sizeof(int32_t)} * rounds * sizes.head_rows +
+                  sizes.rounded((gradients - 1) * model.d_model * model.heads *
+                                head_size(model));
+  if (device == at::kCPU) {
+    bytes += sizes.head_rows * kFloat + threads() * thread_scratch(kind);
+  } else {
+    bytes += device_scratch(config, sizes, rounds > 1);
   }
   return bytes;
 }
 
 // Three of [chunk, d_ff]: what the activation saw, its result or gradient, and
 // a gradient; the normed input, the output and its gradient.
-int64_t feed_forward_working(const Config& config) {
+int64_t feed_forward_working(const Config& config, at::DeviceType device) {
+  const Sizes sizes(config, device);
   const auto& model = config.model;
-  const int64_t chunk = feed_forward_chunk(model, config.train.batch);
+  const int64_t chunk = feed_forward_chunk(model, config.train.batch, device);
   const int64_t tokens = chunk_tokens(config, chunk);
-  return tokens * (3 * model.d_ff + 3 * model.d_model) * kFloat +
-         added_gradient(config, chunk, model.d_ff * model.d_model);
+  const int64_t matrix = model.d_ff * model.d_model;
+  return tokens * (3 * model.d_ff + 3 * model.d_model) * sizes.compute +
+         sizes.rounded(2 * matrix) + added_gradient(config, chunk, matrix);
 }
 
 // The log-probabilities and two gradients; the joined streams and their norm.
-int64_t loss_working(const Config& config) {
+int64_t loss_working(const Config& config, at::DeviceType device) {
   const auto& model = config.model;
-  const int64_t chunk = loss_chunk(model, config.train.batch);
+  const int64_t chunk = loss_chunk(model, config.train.batch, device);
   const int64_t tokens = chunk_tokens(config, chunk);
   const int64_t read = model.d_model * (model.block == "residual" ? 1 : 2);
   const int64_t normed = model.block == "residual" ? read : 2 * read;
@@ -98,16 +136,18 @@ int64_t loss_working(const Config& config) {
 // What a block's graph holds when activations are kept: both norms and both
 // sums, the attention's tensors, and those of [tokens, d_ff] (relu needs its
 // result alone).
-int64_t block_activations(const Config& config, const std::string& kind) {
-  const Sizes sizes(config);
+int64_t block_activations(const Config& config, const std::string& kind,
+                          at::DeviceType device) {
+  const Sizes sizes(config, device);
   const int64_t inner = config.model.activation == "relu" ? 1 : 2;
-  return 4 * sizes.stream + attention_graph(sizes, kind) + inner * sizes.inner;
+  return 2 * sizes.stream + 2 * sizes.normed + attention_graph(sizes, kind) +
+         inner * sizes.inner;
 }
 
-int64_t feed_forward_activations(const Config& config) {
-  const Sizes sizes(config);
+int64_t feed_forward_activations(const Config& config, at::DeviceType device) {
+  const Sizes sizes(config, device);
   const int64_t inner = config.model.activation == "relu" ? 1 : 2;
-  return sizes.stream + inner * sizes.inner;
+  return sizes.normed + inner * sizes.inner;
 }
 
 int64_t optimizer_bytes(const Config& config, const ParameterCounts& counts) {
@@ -128,13 +168,20 @@ int64_t optimizer_bytes(const Config& config, const ParameterCounts& counts) {
 // The moments of a step at which some part works hardest.
 class Moments {
  public:
-  explicit Moments(const Config& config)
+  Moments(const Config& config, at::DeviceType device)
       : config_(config),
-        sizes_(config),
+        device_(device),
+        sizes_(config, device),
         kinds_(layer_attentions(config.model)),
         counts_(count_parameters(config)) {
     base_.parameters = counts_.total() * kFloat;
     base_.optimizer_state = optimizer_bytes(config, counts_);
+    if (visiting()) {
+      const double share = double(resident()) / double(counts_.total());
+      base_.parameters = resident() * kFloat;
+      base_.optimizer_state =
+          static_cast<int64_t>(double(base_.optimizer_state) * share);
+    }
   }
 
   MemoryPrediction highest() {
@@ -161,7 +208,7 @@ class Moments {
     for (int64_t i = 0; i <= layer && i < config_.model.layers; ++i) {
       moment.bucket_ids += bucket_ids(kinds_[i]);
       if (keeps_activations(config_)) {
-        moment.activations += block_activations(config_, kinds_[i]);
+        moment.activations += block_activations(config_, kinds_[i], device_);
       }
     }
     moment.part = part;
@@ -170,20 +217,21 @@ class Moments {
   }
 
   MemoryPrediction loss() const {
-    return moment(config_.model.layers, "loss", loss_working(config_));
+    return moment(config_.model.layers, "loss", loss_working(config_, device_));
   }
 
   MemoryPrediction feed_forward(int64_t layer) const {
-    return moment(layer, "feed-forward", feed_forward_working(config_));
+    return moment(layer, "feed-forward",
+                  feed_forward_working(config_, device_));
   }
 
   MemoryPrediction attention(int64_t layer) const {
-    auto attention =
-        moment(layer, "attention", attention_working(config_, kinds_[layer]));
+    auto attention = moment(layer, "attention",
+                            attention_working(config_, kinds_[layer], device_));
     if (keeps_activations(config_)) {  // its graph is among them
-      attention.activations -= feed_forward_activations(config_);
+      attention.activations -= feed_forward_activations(config_, device_);
       attention.working -=
-          sizes_.stream + attention_graph(sizes_, kinds_[layer]);
+          sizes_.normed + attention_graph(sizes_, kinds_[layer]);
     }
     return attention;
   }
@@ -195,7 +243,20 @@ class Moments {
     return embedding;
   }
 
+  // With parameters on the host a GPU has those of three blocks at a time, with
+  // their gradients and optimizer state.
+  bool visiting() const {
+    return device_ != at::kCPU && config_.train.parameters == "host";
+  }
+  int64_t resident() const {  // numbers
+    const int64_t blocks = counts_.attention + counts_.feed_forward;
+    const int64_t layers = config_.model.layers;
+    return counts_.total() - blocks +
+           blocks / layers * std::min<int64_t>(3, layers);
+  }
+
   int64_t gradients_from(int64_t layer) const {
+    if (visiting()) return resident() * kFloat;
     if (layer < 0 || config_.train.accumulate > 1) {
       return counts_.total() * kFloat;
     }
@@ -212,6 +273,7 @@ class Moments {
   }
 
   const Config& config_;
+  const at::DeviceType device_;
   const Sizes sizes_;
   const std::vector<std::string> kinds_;
   const ParameterCounts counts_;
@@ -220,15 +282,15 @@ class Moments {
 
 }  // namespace
 
-PeakPrediction predict_memory(const Config& config) {
+PeakPrediction predict_memory(const Config& config, at::DeviceType device) {
   PeakPrediction prediction;
-  prediction.peak = Moments(config).highest();
+  prediction.peak = Moments(config, device).highest();
   for (const auto& kind : layer_attentions(config.model)) {
     prediction.attention =
-        std::max(prediction.attention, attention_working(config, kind));
+        std::max(prediction.attention, attention_working(config, kind, device));
   }
-  prediction.feed_forward = feed_forward_working(config);
-  prediction.loss = loss_working(config);
+  prediction.feed_forward = feed_forward_working(config, device);
+  prediction.loss = loss_working(config, device);
   return prediction;
 }
 

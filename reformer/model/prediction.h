@@ -2,6 +2,8 @@
 // arithmetic of a training step.
 #pragma once
 
+#include <c10/core/DeviceType.h>
+
 #include <cstdint>
 #include <string>
 
@@ -54,7 +56,8 @@ struct PeakPrediction {
 
 // Of tensors and kernel scratch memory, as a MemoryMeter counts: the program
 // itself, its libraries and what the allocator rounds up come on top.
-PeakPrediction predict_memory(const Config& config);
+PeakPrediction predict_memory(const Config& config,
+                              at::DeviceType device = at::kCPU);
 
 // Floating point operations of a step: products alone, 2 for each
 // multiply-add.

@@ -32,16 +32,26 @@ void undo_feed_forward(const FeedForward& layer, const Pass& pass, Streams& y,
                 });
 }
 
-// Likewise for y1 = x1 + Attention(x2).
+// Likewise for y1 = x1 + Attention(x2). In two parts, so that the gradient of
+// the layer's output is gone before the attention's own gradient needs memory.
 void undo_attention(const AttentionLayer& layer, const Pass& pass,
                     at::Tensor buckets, Streams& y, Streams& d) {
   const auto input = leaf(y.x2);
-  auto output = [&] {
+  auto attended = [&] {
     const at::AutoGradMode record(true);
-    return layer.forward(input, pass, buckets);
+    return layer.attend(layer.project(input), pass, buckets);
   }();
-  y.x1.sub_(output.detach());
-  backward_from(std::move(output), d.x1);
+  auto d_attended = [&] {
+    const auto rows = leaf(attended);
+    auto output = [&] {
+      const at::AutoGradMode record(true);
+      return layer.finish(rows, pass);
+    }();
+    y.x1.sub_(output.detach());
+    backward_from(std::move(output), d.x1);
+    return rows.grad();
+  }();
+  backward_from(std::move(attended), d_attended);
   d.x2.add_(input.grad());
 }
 
