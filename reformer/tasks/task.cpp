@@ -5,12 +5,18 @@
 
 namespace reformer {
 
-std::unique_ptr<Task> make_task(const Config& config) {
+std::unique_ptr<Task> make_task(const Config& config,
+                                DecodeObserver& observer) {
   check(config);
   if (config.task.name == "duplication") {
     return std::make_unique<DuplicationTask>(config);
   }
-  return std::make_unique<TextTask>(config);
+  return std::make_unique<TextTask>(config, observer);
+}
+
+std::unique_ptr<Task> make_task(const Config& config) {
+  DecodeObserver nobody;
+  return make_task(config, nobody);
 }
 
 }  // namespace reformer
