@@ -119,10 +119,11 @@ struct TaskConfig {
   std::string test;
   std::string cache;
   int64_t symbols = 127;
+  int64_t image_size = 64;
 
   template <class Visitor>
   void visit(Visitor&& v) {
-    v("task.name", name, "text or duplication");
+    v("task.name", name, "text, images or duplication");
     v("task.data", data,
       "a file, or a folder or archive of files; - is standard input, of text");
     v("task.validation", validation,
@@ -135,6 +136,8 @@ struct TaskConfig {
       "folder of what was decoded; empty: $XDG_CACHE_HOME/reformer or "
       "~/.cache/reformer");
     v("task.symbols", symbols, "duplication: symbols besides the separator");
+    v("task.image_size", image_size,
+      "images: pixels of a side; train.length is 3 image_size^2");
   }
 };
 

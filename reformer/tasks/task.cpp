@@ -1,6 +1,7 @@
 #include "reformer/tasks/task.h"
 
 #include "reformer/tasks/duplication.h"
+#include "reformer/tasks/images.h"
 #include "reformer/tasks/text.h"
 
 namespace reformer {
@@ -10,6 +11,9 @@ std::unique_ptr<Task> make_task(const Config& config,
   check(config);
   if (config.task.name == "duplication") {
     return std::make_unique<DuplicationTask>(config);
+  }
+  if (config.task.name == "images") {
+    return std::make_unique<ImagesTask>(config, observer);
   }
   return std::make_unique<TextTask>(config, observer);
 }
