@@ -58,13 +58,15 @@ class ImageDecoder {
             ": no picture in it; PNG or JPEG files, or .npz files of "
             "ImageNet64, are required");
     require(100 * decoded_.skipped <= all, source, ": ", decoded_.skipped,
-            " of ", all, " pictures are damaged, more than 1%; the first is ",
+            " of ", all,
+            " pictures cannot be read, more than 1%; the first is ",
             first_fault_);
     if (decoded_.skipped > 0) {
-      observer.warned(source + ": " + std::to_string(decoded_.skipped) +
-                      " of " + std::to_string(all) +
-                      " pictures are damaged and left out; the first is " +
-                      first_fault_);
+      observer.warned(
+          source + ": " + std::to_string(decoded_.skipped) + " of " +
+          std::to_string(all) +
+          " pictures cannot be read and are left out; the first is " +
+          first_fault_);
     }
     return decoded_;
   }

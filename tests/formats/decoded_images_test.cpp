@@ -116,9 +116,10 @@ TEST_F(DecodedImagesTest, DamagedPicturesAreCountedAndSkipped) {
     EXPECT_EQ(images->skipped(), 3);
     EXPECT_EQ(images->labels().size(), 297u);
     EXPECT_EQ(colours(*images)[0], 3);
-    EXPECT_NE(warnings_.said.find("3 of 300 pictures are damaged and left out; "
-                                  "the first is 1000.png ("),
-              std::string::npos)
+    EXPECT_NE(
+        warnings_.said.find("3 of 300 pictures cannot be read and are left "
+                            "out; the first is 1000.png ("),
+        std::string::npos)
         << warnings_.said;
   }
 }
@@ -126,7 +127,7 @@ TEST_F(DecodedImagesTest, DamagedPicturesAreCountedAndSkipped) {
 TEST_F(DecodedImagesTest, MoreThanOneInAHundredIsAnError) {
   const auto error = error_of([&] { archived(many(299, "x", 3)); });
   EXPECT_EQ(error, (folder_ / "p.tar") +
-                       ": 3 of 299 pictures are damaged, more than 1%; the "
+                       ": 3 of 299 pictures cannot be read, more than 1%; the "
                        "first is 1000.png (it is neither PNG nor JPEG)");
 }
 
