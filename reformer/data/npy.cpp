@@ -1,6 +1,7 @@
 #include "reformer/data/npy.h"
 
-#include <regex>
+#include <charconv>
+#include <string>
 
 #include "reformer/core/errors.h"
 
@@ -24,6 +25,26 @@ size_t little_endian(const std::string& bytes) {
   return value;
 }
 
+bool holds(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+// What Python writes between the brackets after 'shape':; {} unless it is two
+// numbers.
+NpyHeader shape_in(const std::string& text) {
+  const std::string key = "'shape':(";
+  const size_t found = text.find(key);
+  if (found == std::string::npos) return {};
+  const char* end = text.data() + text.size();
+  NpyHeader shape;
+  const auto rows =
+      std::from_chars(text.data() + found + key.size(), end, shape.rows);
+  if (rows.ec != std::errc() || *rows.ptr != ',') return {};
+  const auto columns = std::from_chars(rows.ptr + 1, end, shape.columns);
+  const bool two = columns.ec == std::errc() && *columns.ptr == ')';
+  return two ? shape : NpyHeader{};
+}
+
 }  // namespace
 
 NpyHeader read_npy_header(ByteStream& stream) {
@@ -33,17 +54,15 @@ NpyHeader read_npy_header(ByteStream& stream) {
   const size_t size = little_endian(take(stream, first_version ? 2 : 4));
   require(size <= kMostText, "it is no .npy array: a header of ", size,
           " bytes");
-  const std::string text = take(stream, size);
-
-  static const std::regex kBytes(R"('descr':\s*'[|<>=]?u1')");
-  static const std::regex kCOrder(R"('fortran_order':\s*False)");
-  static const std::regex kShape(R"('shape':\s*\((\d{1,12}), *(\d{1,9}),?\))");
-  std::smatch shape;
-  require(std::regex_search(text, kBytes) && std::regex_search(text, kCOrder) &&
-              std::regex_search(text, shape, kShape),
+  std::string text = take(stream, size);
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
+  const NpyHeader shape = shape_in(text);
+  require(holds(text, "'descr':'|u1'") &&
+              holds(text, "'fortran_order':False") && shape.rows > 0 &&
+              shape.columns > 0,
           "an array of uint8 with two dimensions in C order is required, got ",
-          text.substr(0, text.find_last_not_of(" \n") + 1));
-  return {std::stoll(shape[1]), std::stoll(shape[2])};
+          text);
+  return shape;
 }
 
 }  // namespace reformer
