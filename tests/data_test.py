@@ -35,7 +35,9 @@ def imagenet_zip(pictures):
     """A .zip with an .npz in it, as ImageNet64 is offered."""
     inner, outer = io.BytesIO(), io.BytesIO()
     with zipfile.ZipFile(inner, "w") as npz:
-        npz.writestr("data.npy", npy(pictures))
+        # As NumPy does: it does not know the size before.
+        with npz.open("data.npy", "w", force_zip64=True) as member:
+            member.write(npy(pictures))
         npz.writestr("labels.npy", b"")
     with zipfile.ZipFile(outer, "w") as archive:
         archive.writestr("train_data_batch_1.npz", inner.getvalue())
