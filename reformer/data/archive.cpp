@@ -25,7 +25,8 @@ class Reader {
     if (input.seekable()) {
       archive_read_set_seek_callback(handle_.get(), seek_input);
     }
-    require_good(archive_read_open1(handle_.get()), "it is no such archive, or damaged");
+    require_good(archive_read_open1(handle_.get()),
+                 "it is no such archive, or damaged");
   }
 
   // Goes to the next ordinary file; false after the last.

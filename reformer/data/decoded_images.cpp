@@ -23,8 +23,9 @@ struct Picture {
 // Reads members one after the other, decodes many at a time.
 class ImageDecoder {
  public:
-  ImageDecoder(int64_t image_size, const AppendPayload& append)
-      : image_size_(image_size), append_(append) {}
+  ImageDecoder(const std::string& source, int64_t image_size,
+               const AppendPayload& append)
+      : source_(source), image_size_(image_size), append_(append) {}
 
   void take(const std::string& name, ByteStream& member) {
     if (is_image_name(name)) {
@@ -50,20 +51,20 @@ class ImageDecoder {
   }
 
   // After the last member.
-  Decoded finish(const std::string& source, DecodeObserver& observer) {
+  Decoded finish(DecodeObserver& observer) {
     flush();
     const auto kept = static_cast<int64_t>(decoded_.labels.size());
     const int64_t all = kept + decoded_.skipped;
-    require(all > 0, source,
+    require(all > 0, source_,
             ": no picture in it; PNG or JPEG files, or .npz files of "
             "ImageNet64, are required");
-    require(100 * decoded_.skipped <= all, source, ": ", decoded_.skipped,
+    require(100 * decoded_.skipped <= all, source_, ": ", decoded_.skipped,
             " of ", all,
             " pictures cannot be read, more than 1%; the first is ",
             first_fault_);
     if (decoded_.skipped > 0) {
       observer.warned(
-          source + ": " + std::to_string(decoded_.skipped) + " of " +
+          source_ + ": " + std::to_string(decoded_.skipped) + " of " +
           std::to_string(all) +
           " pictures cannot be read and are left out; the first is " +
           first_fault_);
@@ -107,7 +108,7 @@ class ImageDecoder {
     try {
       take_rows(name, member);
     } catch (const Error& error) {
-      throw Error("cannot read " + name + ": " + error.what());
+      throw Error(source_ + ": cannot read " + name + ": " + error.what());
     }
   }
 
@@ -145,6 +146,7 @@ class ImageDecoder {
     first_fault_ = picture.name + " (" + picture.fault + ")";
   }
 
+  std::string source_;
   int64_t image_size_;
   const AppendPayload& append_;
   std::vector<Picture> read_;
@@ -160,11 +162,11 @@ std::shared_ptr<const CacheFile> open_images(const std::string& path,
                                              const std::string& cache_folder,
                                              DecodeObserver& observer) {
   const auto decode = [&](Collection& collection, const AppendPayload& append) {
-    ImageDecoder decoder(image_size, append);
+    ImageDecoder decoder(path, image_size, append);
     collection.for_each([&](const std::string& name, ByteStream& member) {
       decoder.take(name, member);
     });
-    return decoder.finish(path, observer);
+    return decoder.finish(observer);
   };
   return cached({cache_folder, path, "images of " + std::to_string(image_size)},
                 decode, observer);

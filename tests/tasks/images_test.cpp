@@ -197,12 +197,11 @@ TEST_F(ImagesTaskTest, MistakesAreErrors) {
   put("val.npy", 0, 3);
   EXPECT_NE(error().find("no picture for training"), std::string::npos);
   put_bytes(folder_ / "data/train.npy", npy_array(2, 10, ""));
-  EXPECT_EQ(error(),
-            "cannot read train.npy: rows of 3 side^2 bytes are required, got "
-            "10");
+  const std::string array = config_.task.data + ": cannot read train.npy: ";
+  EXPECT_EQ(error(), array + "rows of 3 side^2 bytes are required, got 10");
   put_bytes(folder_ / "data/train.npy",
             pictures(0, 2).substr(0, 128 + 27 + 26));
-  EXPECT_EQ(error(), "cannot read train.npy: it ends in row 1 of 2");
+  EXPECT_EQ(error(), array + "it ends in row 1 of 2");
   config_.train.length = 28;
   EXPECT_EQ(error(),
             "train.length: 3 task.image_size^2 = 27 is required by images, got "
