@@ -28,7 +28,7 @@ struct CacheRequest {
   std::string form;    // what it is decoded into: another form, another cache
 };
 
-// What is decoded, to be written with `append`.
+// What goes beside the payload, which `append` takes.
 struct Decoded {
   std::string labels;
   int64_t skipped = 0;
