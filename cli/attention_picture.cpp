@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/gnuplot.h"
+#include "cli/open_task.h"
 #include "reformer/core/errors.h"
 #include "reformer/ops/lsh_attention.h"
 #include "reformer/tasks/task.h"
@@ -218,7 +219,7 @@ std::string attention_script(const std::string& directory,
   LanguageModel model(checkpoint.config);
   check_picture(model, picture);
   load_parameters(model, checkpoint.parameters);
-  const auto task = make_task(checkpoint.config);
+  const auto task = open_task(checkpoint.config);
   const auto all = task->evaluation_batch(Split::kValidation, 0).symbols;
   const int64_t length = std::min(all.size(1), kPicturePositions);
   const auto attention =

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/config_options.h"
+#include "cli/open_task.h"
 #include "cli/output.h"
 #include "reformer/train/checkpoint.h"
 #include "reformer/train/trainer.h"
@@ -51,7 +52,7 @@ void run_eval(const EvalOptions& options) {
   const auto device = use_machine(options.device, options.threads);
   auto checkpoint = load_best_checkpoint(options.directory);
   if (!options.data.empty()) checkpoint.config.task.data = options.data;
-  const auto task = make_task(checkpoint.config);
+  const auto task = open_task(checkpoint.config);
   LanguageModel model(
       checkpoint.config,
       placement_of_trained(device, checkpoint.config.train.precision));
@@ -77,8 +78,8 @@ void add_eval(CLI::App& app, Action& action) {
   const auto options = std::make_shared<EvalOptions>();
   command.add_option("DIR", options->directory, "folder of the run")
       ->required();
-  command.add_option("--data", options->data, "another text: sets task.data")
-      ->type_name("FILE");
+  command.add_option("--data", options->data, "other data: sets task.data")
+      ->type_name("PATH");
   command.add_option("--split", options->split, "validation or test")
       ->check(one_of({"validation", "test"}))
       ->type_name("NAME")

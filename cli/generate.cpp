@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/complete_images.h"
 #include "cli/config_options.h"
 #include "cli/output.h"
 #include "cli/prompt.h"
@@ -29,6 +30,7 @@ struct GenerateOptions {
   std::string prompt_file;
   int64_t length = 0;  // 0: kDefaultLength, or what fits
   SamplerConfig sampler;
+  CompleteImagesOptions images;
   int64_t rounds = 0;
   std::string device = "auto";
   int64_t threads = 0;
@@ -93,16 +95,34 @@ void write_continuation(const GenerateOptions& options,
   report_speed(prompt_size, prompt_s, made, making.seconds(), stop);
 }
 
+void write_images(const GenerateOptions& options, const LanguageModel& model,
+                  const SymbolWriting& writing) {
+  require(options.prompt.empty() && options.prompt_file.empty() &&
+              options.length == 0,
+          "a model of images completes pictures: give --images or "
+          "--image-file, not --prompt, --prompt-file or --length");
+  complete_images(options.images,
+                  {options.sampler, options.rounds, writing.count()}, model);
+}
+
 void run_generate(const GenerateOptions& options) {
   use_cpu("generate", options.device, options.threads);
   const auto checkpoint = load_best_checkpoint(options.directory);
   const SymbolWriting writing(checkpoint.config);
+  const bool images = checkpoint.config.task.name == "images";
   const auto prompt = writing.symbols_of(
       options.prompt_file.empty() ? options.prompt
                                   : contents_of(options.prompt_file));
   LanguageModel model(checkpoint.config);
   load_parameters(model, checkpoint.parameters);
   warn_of_chunk_windows(checkpoint.config);
+  if (images) {
+    write_images(options, model, writing);
+    return;
+  }
+  require(options.images.images.empty() && options.images.files.empty(),
+          "--images and --image-file are for models of images; this one of ",
+          checkpoint.config.task.name, " continues a --prompt");
   write_continuation(options, model, prompt, writing);
 }
 
@@ -135,7 +155,9 @@ void add_sampler_options(CLI::App& command, SamplerConfig& sampler) {
 
 void add_generate(CLI::App& app, Action& action) {
   auto& command =
-      *app.add_subcommand("generate", "Continue a prompt with a trained model");
+      *app.add_subcommand("generate",
+                          "Continue a prompt, or complete half a picture, with "
+                          "a trained model");
   const auto options = std::make_shared<GenerateOptions>();
   command.add_option("DIR", options->directory, "folder of the run")
       ->required();
@@ -161,6 +183,7 @@ void add_generate(CLI::App& app, Action& action) {
       ->check(whole_number(0, 1024))
       ->type_name("N")
       ->capture_default_str();
+  options->images.add_to(command);
   add_machine_options(command, options->device, options->threads);
   command.callback(
       [options, &action] { action = [options] { run_generate(*options); }; });

@@ -36,6 +36,11 @@ void Report::progress(const std::string& what) {
   print_aside(updates_ ? what : what + "\n");
 }
 
+void Report::note(const std::string& sentence) {
+  clear_progress();
+  print_aside("note: " + sentence + "\n");
+}
+
 void Report::text(const std::string& table_lines) {
   clear_progress();
   if (!json_) {

@@ -26,6 +26,7 @@ class Report {
   Report& operator=(const Report&) = delete;
 
   void progress(const std::string& what);
+  void note(const std::string& sentence);  // a line on stderr that stays
   void text(const std::string& table_lines);
   void json(const std::string& line);
 

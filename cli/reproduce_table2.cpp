@@ -12,10 +12,10 @@
 #include "cli/machine.h"
 #include "cli/stop_signal.h"
 #include "cli/train_screen.h"
+#include "reformer/core/atomic_file.h"
 #include "reformer/core/config_json.h"
 #include "reformer/core/config_library.h"
 #include "reformer/core/errors.h"
-#include "reformer/train/atomic_file.h"
 #include "reformer/train/checkpoint.h"
 
 namespace reformer::cli {

@@ -7,6 +7,7 @@
 
 #include "cli/config_options.h"
 #include "cli/machine.h"
+#include "cli/open_task.h"
 #include "cli/stop_signal.h"
 #include "cli/train_screen.h"
 #include "reformer/core/config_json.h"
@@ -46,6 +47,7 @@ Config resolved_config(const TrainOptions& options) {
   make_absolute(config.task.data);
   make_absolute(config.task.validation);
   make_absolute(config.task.test);
+  make_absolute(config.task.cache);
   check(config);
   return config;
 }
@@ -66,7 +68,7 @@ void run_train(const TrainOptions& options) {
   const auto& stop = stop_requested();
   const auto device = options.config.use_machine();
   const Config config = resolved_config(options);
-  const auto task = make_task(config);
+  const auto task = open_task(config, &stop);
   TrainScreen screen(*task);
   screen.say(config_to_json(config) + "\n" + describe_machine(device) + "\n");
   const auto result =
@@ -83,8 +85,10 @@ void add_train(CLI::App& app, Action& action) {
   command.add_option("--out", options->out, "folder of the run")
       ->required()
       ->type_name("DIR");
-  command.add_option("--data", options->data, "the text: sets task.data")
-      ->type_name("FILE");
+  command
+      .add_option("--data", options->data,
+                  "a file, folder or archive: sets task.data")
+      ->type_name("PATH");
   command.add_flag("--resume", options->resume,
                    "go on with the run in --out, with its own config");
   command.callback(

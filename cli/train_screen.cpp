@@ -38,7 +38,7 @@ void TrainScreen::evaluated(const Evaluation& e) {
 }
 
 void TrainScreen::warned(const std::string& sentence) {
-  report_.progress("note: " + sentence);
+  report_.note(sentence);
 }
 
 void TrainScreen::say(const std::string& text) {

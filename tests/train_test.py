@@ -196,9 +196,11 @@ class MistakesTest(unittest.TestCase):
         empty.touch()
         short = self.root / "short"
         short.write_text("abc")
+        folder = self.root / "folder"
+        folder.mkdir()
         for data, *words in ((self.root / "missing", "missing"),
                              (empty, "empty"), (short, "short"),
-                             (self.root, str(self.root))):
+                             (folder, "folder")):
             with self.subTest(data=data):
                 self.assert_refused_before_any_work(
                     train(self.out, "--data", data, config="text"), *words)

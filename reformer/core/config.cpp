@@ -19,6 +19,7 @@ constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMinHeadSize = 8;
 constexpr int64_t kMaxHeadSize = 256;
 constexpr int64_t kBytes = 256;
+constexpr int64_t kLargestImage = 16384;
 
 void require_within(const char* key, int64_t value, int64_t least,
                     int64_t most = kLargest) {
@@ -210,15 +211,25 @@ void check_duplication(const Config& config) {
           length);
 }
 
+void check_images(const Config& config) {
+  require_within("task.image_size", config.task.image_size, 1, kLargestImage);
+  const int64_t length = 3 * config.task.image_size * config.task.image_size;
+  require(config.train.length == length,
+          "train.length: 3 task.image_size^2 = ", length,
+          " is required by images, got ", config.train.length);
+}
+
 void check_task(const Config& config) {
-  require_among("task.name", config.task.name, {"text", "duplication"});
-  if (config.task.name == "duplication") {
+  const auto& name = config.task.name;
+  require_among("task.name", name, {"text", "images", "duplication"});
+  if (name == "duplication") {
     check_duplication(config);
-  } else {
-    require(config.model.vocabulary >= kBytes, "model.vocabulary: at least ",
-            kBytes, ", one for each byte, is required by text, got ",
-            config.model.vocabulary);
+    return;
   }
+  require(config.model.vocabulary >= kBytes, "model.vocabulary: at least ",
+          kBytes, ", one for each byte, is required by ", name, ", got ",
+          config.model.vocabulary);
+  if (name == "images") check_images(config);
 }
 
 }  // namespace

@@ -128,16 +128,27 @@ struct TaskConfig {
   std::string data;
   std::string validation;
   std::string test;
+  std::string cache;
   int64_t symbols = 127;
+  int64_t image_size = 64;
 
   template <class Visitor>
   void visit(Visitor&& v) {
-    v("task.name", name, "text or duplication");
-    v("task.data", data, "text: the file of bytes; - is standard input");
+    v("task.name", name, "text, images or duplication");
+    v("task.data", data,
+      "a file, or a folder or archive of files; - is standard input, of text");
     v("task.validation", validation,
-      "text: a file of its own; else 5% of data, after the training split");
-    v("task.test", test, "text: a file of its own; else the last 5% of data");
+      "data of its own; else 5% of a text, after the training split, or the "
+      "images that their names say");
+    v("task.test", test,
+      "data of its own; else the last 5% of a text, or the images that their "
+      "names say");
+    v("task.cache", cache,
+      "folder of what was decoded; empty: $XDG_CACHE_HOME/reformer or "
+      "~/.cache/reformer");
     v("task.symbols", symbols, "duplication: symbols besides the separator");
+    v("task.image_size", image_size,
+      "images: pixels of a side; train.length is 3 image_size^2");
   }
 };
 

@@ -6,26 +6,28 @@
 #include <string>
 #include <vector>
 
+#include "reformer/data/bytes.h"
+
 namespace reformer {
 
 // An ordinary file is read where and when it is asked for, and never held in
 // memory whole. What cannot be read twice (standard input, a pipe) is read once
 // and kept.
-class ByteFile {
+class ByteFile : public Bytes {
  public:
   // "-" is standard input. Throws Error with the path and the reason when it is
   // missing, a directory, unreadable or empty.
   explicit ByteFile(const std::string& path);
-  ~ByteFile();
+  ~ByteFile() override;
   ByteFile(const ByteFile&) = delete;
   ByteFile& operator=(const ByteFile&) = delete;
 
-  const std::string& path() const { return path_; }  // or "standard input"
-  int64_t size() const { return size_; }             // at least 1
+  // Or "standard input".
+  const std::string& path() const override { return path_; }
+  int64_t size() const override { return size_; }
 
-  // Fills `out` with the bytes from `begin` on, all within size(). Throws Error
-  // when the file has become shorter since it was opened.
-  void read(int64_t begin, std::span<uint8_t> out) const;
+  // Throws Error when the file has become shorter since it was opened.
+  void read(int64_t begin, std::span<uint8_t> out) const override;
 
  private:
   void open(const std::string& path);

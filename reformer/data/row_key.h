@@ -13,6 +13,8 @@ enum class Draw : uint32_t {  // what is drawn; no two share their numbers
   kDuplicationValidation = 0x44755661,
   kDuplicationTest = 0x44755465,
   kTextWindow = 0x54785769,
+  kImageOrder = 0x496d4f72,
+  kImageHoldOut = 0x496d486f,
 };
 
 // The key to draw row `row` of batch `index` with.

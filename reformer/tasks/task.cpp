@@ -1,16 +1,26 @@
 #include "reformer/tasks/task.h"
 
 #include "reformer/tasks/duplication.h"
+#include "reformer/tasks/images.h"
 #include "reformer/tasks/text.h"
 
 namespace reformer {
 
-std::unique_ptr<Task> make_task(const Config& config) {
+std::unique_ptr<Task> make_task(const Config& config,
+                                DecodeObserver& observer) {
   check(config);
   if (config.task.name == "duplication") {
     return std::make_unique<DuplicationTask>(config);
   }
-  return std::make_unique<TextTask>(config);
+  if (config.task.name == "images") {
+    return std::make_unique<ImagesTask>(config, observer);
+  }
+  return std::make_unique<TextTask>(config, observer);
+}
+
+std::unique_ptr<Task> make_task(const Config& config) {
+  DecodeObserver nobody;
+  return make_task(config, nobody);
 }
 
 }  // namespace reformer

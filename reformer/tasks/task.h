@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reformer/core/config.h"
+#include "reformer/data/cache.h"
 
 namespace reformer {
 
@@ -31,14 +32,17 @@ class Task {
   virtual int64_t evaluation_batches(Split split) const = 0;
   virtual Batch evaluation_batch(Split split, int64_t index) const = 0;
 
-  // "bits per byte" for text, "loss" for duplication: a mean loss in nats, in
-  // the units that people compare.
+  // "bits per byte" for text, "bits per dim" for images, "loss" for
+  // duplication: a mean loss in nats, in the units that people compare.
   virtual std::string metric_name() const = 0;
   virtual double metric_of(double mean_loss) const = 0;
 };
 
-// By task.name. Throws Error for a missing or empty file, a text shorter than
-// one sequence, or a vocabulary too small for the task.
+// By task.name. Throws Error for missing or empty data, a text shorter than one
+// sequence, a split without a picture, or a vocabulary too small for the task.
+// Data that has to be decoded may take minutes the first time: `observer` is
+// told.
+std::unique_ptr<Task> make_task(const Config& config, DecodeObserver& observer);
 std::unique_ptr<Task> make_task(const Config& config);
 
 }  // namespace reformer

@@ -7,16 +7,13 @@
 #include <cmath>
 
 #include "reformer/core/errors.h"
+#include "reformer/data/decoded_text.h"
 #include "reformer/data/row_key.h"
 
 namespace reformer {
 namespace {
 
-using File = std::shared_ptr<const ByteFile>;
-
-File open_file(const std::string& path) {
-  return std::make_shared<const ByteFile>(path);
-}
+using File = std::shared_ptr<const Bytes>;
 
 void require_one_standard_input(const TaskConfig& task) {
   const int inputs =
@@ -41,15 +38,15 @@ int64_t start_of(PhiloxKey key, int64_t count) {
 
 }  // namespace
 
-TextTask::TextTask(const Config& config)
+TextTask::TextTask(const Config& config, DecodeObserver& observer)
     : batch_(config.train.batch),
       length_(config.train.length),
       seed_(config.train.seed) {
   require(!config.task.data.empty(),
-          "task.data: a file of text, or - for standard input, is required, "
-          "got none");
+          "task.data: a file, folder or archive of text, or - for standard "
+          "input, is required, got none; --data names it");
   require_one_standard_input(config.task);
-  split_files(config.task);
+  split_files(config.task, observer);
   require(train_.size >= length_, train_.file->path(), ": a text of ",
           train_.file->size(), " bytes, ", train_.size,
           " of them for training, is shorter than one sequence, train.length "
@@ -57,8 +54,11 @@ TextTask::TextTask(const Config& config)
           length_);
 }
 
-void TextTask::split_files(const TaskConfig& task) {
-  const File data = open_file(task.data);
+void TextTask::split_files(const TaskConfig& task, DecodeObserver& observer) {
+  const auto opened = [&](const std::string& path) {
+    return open_text(path, task.cache, observer);
+  };
+  const File data = opened(task.data);
   const int64_t size = data->size();
   const bool own_validation = !task.validation.empty();
   const bool own_test = !task.test.empty();
@@ -72,7 +72,7 @@ void TextTask::split_files(const TaskConfig& task) {
   for (auto [path, range] : {std::pair{&task.validation, &validation_},
                              std::pair{&task.test, &test_}}) {
     if (path->empty()) continue;
-    const File own = open_file(*path);
+    const File own = opened(*path);
     *range = {own, 0, own->size()};
   }
   require_evaluable("task.validation", data, validation_.size);

@@ -1,10 +1,11 @@
-// Language modelling of the bytes of any file.
+// Language modelling of the bytes of any files.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
-#include "reformer/data/byte_file.h"
+#include "reformer/data/bytes.h"
+#include "reformer/data/cache.h"
 #include "reformer/tasks/task.h"
 
 namespace reformer {
@@ -13,14 +14,14 @@ namespace reformer {
 // training split. Evaluation: the split in order, cut into such windows, every
 // byte once.
 //
-// The splits are the first 90%, the next 5% and the last 5% of task.data. A
-// split with a file of its own (task.validation, task.test) leaves its 5% to
-// training.
+// The splits are the first 90%, the next 5% and the last 5% of task.data, which
+// is what open_text takes. A split with data of its own (task.validation,
+// task.test) leaves its 5% to training.
 class TextTask : public Task {
  public:
   // Throws Error for a file that cannot be read or is empty, a training split
   // shorter than one sequence, and an evaluation split without a byte.
-  explicit TextTask(const Config& config);
+  TextTask(const Config& config, DecodeObserver& observer);
 
   Batch training_batch(int64_t index) const override;
   int64_t evaluation_batches(Split split) const override;
@@ -30,12 +31,12 @@ class TextTask : public Task {
 
  private:
   struct Range {
-    std::shared_ptr<const ByteFile> file;
+    std::shared_ptr<const Bytes> file;
     int64_t begin = 0;
     int64_t size = 0;
   };
 
-  void split_files(const TaskConfig& task);
+  void split_files(const TaskConfig& task, DecodeObserver& observer);
   const Range& range_of(Split split) const;
   Batch windows(const Range& range, const std::vector<int64_t>& starts) const;
 

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <system_error>
 
+#include "reformer/core/atomic_file.h"
 #include "reformer/core/config_json.h"
 #include "reformer/core/errors.h"
-#include "reformer/train/atomic_file.h"
 #include "reformer/train/checkpoint_folder.h"
 #include "reformer/train/checkpoint_state.h"
 #include "reformer/train/input_file.h"

@@ -5,7 +5,7 @@
 
 #include "reformer/core/config_json.h"
 #include "reformer/core/errors.h"
-#include "reformer/train/xxhash64.h"
+#include "reformer/core/xxhash64.h"
 
 namespace reformer {
 

@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "reformer/core/atomic_file.h"
 #include "reformer/core/errors.h"
 #include "reformer/train/append_file.h"
-#include "reformer/train/atomic_file.h"
 #include "reformer/train/tensorboard.h"
 
 namespace reformer {

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "reformer/core/atomic_file.h"
 #include "reformer/core/errors.h"
-#include "reformer/train/atomic_file.h"
+#include "reformer/core/xxhash64.h"
 #include "reformer/train/input_file.h"
 #include "reformer/train/safetensors_header.h"
-#include "reformer/train/xxhash64.h"
 
 namespace reformer {
 

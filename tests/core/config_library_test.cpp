@@ -28,7 +28,9 @@ void expect_contains(const std::string& text, const std::string& part) {
 
 TEST(ConfigLibrary, EveryEmbeddedConfigIsPossible) {
   const auto names = config_names();
-  for (const char* expected : {"duplication", "duplication-small", "text"}) {
+  for (const char* expected :
+       {"duplication", "duplication-small", "text", "enwik8-64k-24gb",
+        "imagenet64-24gb", "images-small"}) {
     EXPECT_NE(std::find(names.begin(), names.end(), expected), names.end());
   }
   for (const auto& name : names) {
@@ -44,6 +46,49 @@ TEST(ConfigLibrary, DuplicationIsThePapersModel) {
             2 * config.train.length / config.lsh.chunk_length);
   EXPECT_EQ(config.lsh.local_window, 0);
   EXPECT_EQ(config.lsh.window, Window::kChunk);
+}
+
+TEST(ConfigLibrary, ThePapersLongRunsHaveItsSettings) {
+  for (const char* name : {"enwik8-64k", "enwik8-64k-3-layers", "imagenet64"}) {
+    const auto config = load_config(name);
+    EXPECT_EQ(config.model.d_model, 1024) << name;
+    EXPECT_EQ(config.model.d_ff, 4096) << name;
+    EXPECT_EQ(config.model.positions, "axial") << name;
+    EXPECT_EQ(config.lsh.chunk_length, 128) << name;
+    EXPECT_EQ(config.lsh.n_buckets, 2 * config.train.length / 128) << name;
+    EXPECT_EQ(config.lsh.local_window, 0) << name;
+    EXPECT_EQ(config.lsh.window, Window::kChunk) << name;
+    EXPECT_EQ(config.train.batch, 8) << name;
+    EXPECT_EQ(config.train.optimizer, "adafactor") << name;
+    EXPECT_EQ(config.train.warmup, 8000) << name;
+  }
+  EXPECT_EQ(load_config("enwik8-64k").train.length, 65536);
+  EXPECT_EQ(load_config("enwik8-64k").model.layers, 12);
+  EXPECT_EQ(load_config("enwik8-64k-3-layers").model.layers, 3);
+  EXPECT_EQ(load_config("imagenet64").train.length, 64 * 64 * 3);
+}
+
+// A position has a coordinate for each axis: none is left over.
+TEST(ConfigLibrary, AxialShapesAreThoseOfTheSequences) {
+  for (const auto& name : config_names()) {
+    const auto config = load_config(name);
+    if (config.model.positions != "axial") continue;
+    int64_t positions = 1;
+    for (const int64_t axis : config.model.axial_shape) positions *= axis;
+    EXPECT_EQ(positions, config.train.length) << name;
+  }
+}
+
+// What is smaller in the versions for 24 GB is the batch, not the step.
+TEST(ConfigLibrary, SmallerGpusTakeTheSameSteps) {
+  for (const std::string name : {"enwik8-64k", "imagenet64"}) {
+    const auto large = load_config(name);
+    const auto small = load_config(name + "-24gb");
+    EXPECT_EQ(small.train.batch * small.train.accumulate, large.train.batch);
+    EXPECT_EQ(small.model.layers, large.model.layers);
+    EXPECT_EQ(small.model.d_model, large.model.d_model);
+    EXPECT_EQ(small.train.length, large.train.length);
+  }
 }
 
 TEST(ConfigLibrary, LoadsAFileByItsPath) {

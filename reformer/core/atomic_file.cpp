@@ -1,4 +1,4 @@
-#include "reformer/train/atomic_file.h"
+#include "reformer/core/atomic_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>

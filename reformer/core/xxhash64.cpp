@@ -1,4 +1,4 @@
-#include "reformer/train/xxhash64.h"
+#include "reformer/core/xxhash64.h"
 
 #include <bit>
 #include <cstring>

@@ -1,0 +1,12 @@
+# Libraries that read other people's formats. Where one is missing, a stub in
+# reformer/data/stub says so when it is wanted; everything else works.
+#
+# Defines REFORMER_FORMATS: the packages that were found.
+
+set(REFORMER_FORMATS "")
+foreach(_package LibArchive JPEG PNG)
+  find_package(${_package} QUIET)
+  if(${_package}_FOUND)
+    list(APPEND REFORMER_FORMATS ${_package})
+  endif()
+endforeach()

@@ -1,0 +1,111 @@
+#include "reformer/data/collection.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "reformer/core/errors.h"
+#include "reformer/data/byte_file.h"
+
+namespace reformer {
+namespace {
+
+// A ByteFile from its beginning to its end. `done` follows it, from `before`
+// on.
+class FileStream : public ByteStream {
+ public:
+  FileStream(const std::string& path, int64_t before, int64_t& done)
+      : file_(path), before_(before), done_(done) {}
+
+  size_t read(std::span<uint8_t> out) override {
+    const auto left = static_cast<size_t>(file_.size() - at_);
+    const size_t n = std::min(out.size(), left);
+    file_.read(at_, out.first(n));
+    at_ += static_cast<int64_t>(n);
+    done_ = before_ + at_;
+    return n;
+  }
+
+  bool seekable() const override { return true; }
+  int64_t seek(int64_t offset, int whence) override {
+    const int64_t origin = whence == SEEK_SET   ? 0
+                           : whence == SEEK_CUR ? at_
+                                                : file_.size();
+    at_ = std::clamp<int64_t>(origin + offset, 0, file_.size());
+    return at_;
+  }
+
+ private:
+  ByteFile file_;
+  int64_t before_;
+  int64_t& done_;
+  int64_t at_ = 0;
+};
+
+class NoBytes : public ByteStream {
+ public:
+  size_t read(std::span<uint8_t>) override { return 0; }
+};
+
+bool is_hidden(const std::string& name) {
+  const std::filesystem::path path(name);
+  return std::any_of(path.begin(), path.end(), [](const auto& part) {
+    const std::string text = part.string();
+    return text.starts_with(".") && text != "." && text != "..";
+  });
+}
+
+// `path` is the way to it from anywhere, `name` that from the collection: empty
+// where the collection is this very archive, whose members then are by their
+// own names.
+void visit_all(const std::string& path, const std::string& name,
+               ByteStream& bytes, const VisitMember& visit) {
+  for_each_in_archive(
+      path, bytes, [&](const std::string& inner, ByteStream& member) {
+        if (is_hidden(inner)) return;
+        const std::string whole = name.empty() ? inner : name + "/" + inner;
+        if (archive_kind(inner) == ArchiveKind::kNone) {
+          visit(whole, member);
+        } else {
+          visit_all(path + "/" + inner, whole, member, visit);
+        }
+      });
+}
+
+}  // namespace
+
+Collection::Collection(const std::string& path)
+    : path_(path), files_(files_of(path)) {
+  for (const auto& file : files_) size_ += file.size;
+  require(
+      size_ > 0, path,
+      is_folder(path) ? ": a folder without a byte in its files" : " is empty");
+}
+
+void Collection::for_each(const VisitMember& visit) {
+  int64_t before = 0;
+  for (const auto& file : files_) {
+    visit_file(file, before, visit);
+    before += file.size;
+    done_ = before;
+  }
+}
+
+void Collection::visit_file(const ListedFile& file, int64_t before,
+                            const VisitMember& visit) {
+  const bool archive = archive_kind(file.name) != ArchiveKind::kNone;
+  if (file.size == 0 && !archive) {  // which no ByteFile opens
+    NoBytes nothing;
+    visit(file.name, nothing);
+    return;
+  }
+  FileStream bytes(file.path, before, done_);
+  if (archive) {
+    visit_all(file.path, is_folder(path_) ? file.name : "", bytes, visit);
+  } else {
+    visit(file.name, bytes);
+  }
+}
+
+}  // namespace reformer

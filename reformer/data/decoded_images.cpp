@@ -1,0 +1,175 @@
+#include "reformer/data/decoded_images.h"
+
+#include <cmath>
+#include <filesystem>
+#include <vector>
+
+#include "reformer/core/errors.h"
+#include "reformer/core/parallel.h"
+#include "reformer/data/image.h"
+#include "reformer/data/npy.h"
+
+namespace reformer {
+namespace {
+
+// A member as it was read, and what became of it.
+struct Picture {
+  std::string name;
+  std::string bytes;
+  std::vector<uint8_t> rgb;  // of the square
+  std::string fault;         // empty: none
+};
+
+// Reads members one after the other, decodes many at a time.
+class ImageDecoder {
+ public:
+  ImageDecoder(const std::string& source, int64_t image_size,
+               const AppendPayload& append)
+      : source_(source), image_size_(image_size), append_(append) {}
+
+  void take(const std::string& name, ByteStream& member) {
+    if (is_image_name(name)) {
+      take_picture(name, member);
+    } else if (name.ends_with(".npy")) {
+      take_array(name, member);
+    }
+  }
+
+  // Decodes what was read.
+  void flush() {
+    parallel_tasks(static_cast<int64_t>(read_.size()),
+                   [&](int64_t i) { decode(read_[static_cast<size_t>(i)]); });
+    for (const auto& picture : read_) {
+      if (picture.fault.empty()) {
+        put(picture.name, picture.rgb);
+      } else {
+        skip(picture);
+      }
+    }
+    read_.clear();
+    read_bytes_ = 0;
+  }
+
+  // After the last member.
+  Decoded finish(DecodeObserver& observer) {
+    flush();
+    const auto kept = static_cast<int64_t>(decoded_.labels.size());
+    const int64_t all = kept + decoded_.skipped;
+    require(all > 0, source_,
+            ": no picture in it; PNG or JPEG files, or .npz files of "
+            "ImageNet64, are required");
+    require(100 * decoded_.skipped <= all, source_, ": ", decoded_.skipped,
+            " of ", all,
+            " pictures cannot be read, more than 1%; the first is ",
+            first_fault_);
+    if (decoded_.skipped > 0) {
+      observer.warned(
+          source_ + ": " + std::to_string(decoded_.skipped) + " of " +
+          std::to_string(all) +
+          " pictures cannot be read and are left out; the first is " +
+          first_fault_);
+    }
+    return decoded_;
+  }
+
+ private:
+  static constexpr size_t kPictures = 256;  // decoded at once
+  static constexpr size_t kReadBytes = 64 << 20;
+  static constexpr size_t kMostBytes = 256 << 20;  // of one picture
+
+  void take_picture(const std::string& name, ByteStream& member) {
+    Picture picture{name, {}, {}, {}};
+    try {
+      picture.bytes = read_all(member, kMostBytes);
+    } catch (const Error& error) {
+      picture.fault = error.what();
+    }
+    read_bytes_ += picture.bytes.size();
+    read_.push_back(std::move(picture));
+    if (read_.size() == kPictures || read_bytes_ > kReadBytes) flush();
+  }
+
+  void decode(Picture& picture) const {
+    if (!picture.fault.empty()) return;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(picture.bytes.data());
+    try {
+      picture.rgb =
+          square_image(decode_image({bytes, picture.bytes.size()}), image_size_)
+              .rgb;
+    } catch (const Error& error) {
+      picture.fault = error.what();
+    }
+  }
+
+  void take_array(const std::string& name, ByteStream& member) {
+    const auto stem = std::filesystem::path(name).stem();
+    if (stem == "labels" || stem == "mean") return;
+    flush();
+    try {
+      take_rows(name, member);
+    } catch (const Error& error) {
+      throw Error(source_ + ": cannot read " + name + ": " + error.what());
+    }
+  }
+
+  void take_rows(const std::string& name, ByteStream& member) {
+    const auto header = read_npy_header(member);
+    const auto side = std::llround(std::sqrt(double(header.columns) / 3));
+    require(side > 0 && 3 * side * side == header.columns,
+            "rows of 3 side^2 bytes are required, got ", header.columns);
+    std::vector<uint8_t> planes(static_cast<size_t>(header.columns));
+    for (int64_t row = 0; row < header.rows; ++row) {
+      require(read_up_to(member, planes) == planes.size(), "it ends in row ",
+              row, " of ", header.rows);
+      put(name, square_image(interleaved(planes, side), image_size_).rgb);
+    }
+  }
+
+  static Image interleaved(const std::vector<uint8_t>& planes, int64_t side) {
+    const auto pixels = static_cast<size_t>(side * side);
+    Image image{side, side, std::vector<uint8_t>(planes.size())};
+    for (size_t i = 0; i < pixels; ++i) {
+      for (size_t c = 0; c < 3; ++c) {
+        image.rgb[3 * i + c] = planes[c * pixels + i];
+      }
+    }
+    return image;
+  }
+
+  void put(const std::string& name, const std::vector<uint8_t>& rgb) {
+    decoded_.labels += static_cast<char>(split_named(name));
+    append_(rgb);
+  }
+
+  void skip(const Picture& picture) {
+    if (decoded_.skipped++ > 0) return;
+    first_fault_ = picture.name + " (" + picture.fault + ")";
+  }
+
+  std::string source_;
+  int64_t image_size_;
+  const AppendPayload& append_;
+  std::vector<Picture> read_;
+  size_t read_bytes_ = 0;
+  Decoded decoded_;
+  std::string first_fault_;
+};
+
+}  // namespace
+
+std::shared_ptr<const CacheFile> open_images(const std::string& path,
+                                             int64_t image_size,
+                                             const std::string& cache_folder,
+                                             DecodeObserver& observer) {
+  const auto decode = [&](Collection& collection, const AppendPayload& append) {
+    ImageDecoder decoder(path, image_size, append);
+    collection.for_each([&](const std::string& name, ByteStream& member) {
+      decoder.take(name, member);
+    });
+    return decoder.finish(observer);
+  };
+  return cached({cache_folder, path, "images of " + std::to_string(image_size)},
+                decode, observer);
+}
+
+}  // namespace reformer

@@ -1,0 +1,55 @@
+// Language modelling of pictures as sequences of sub-pixels (paper Sec. 5,
+// imagenet64).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "reformer/data/cache.h"
+#include "reformer/tasks/task.h"
+
+namespace reformer {
+
+// A sequence is a picture of task.image_size squared, its sub-pixels by row,
+// column and channel: train.length = 3 image_size^2 symbols from 0 to 255.
+// Training goes through all pictures of its split in an order shuffled anew for
+// each time; evaluation through those of its own in the order of the data.
+//
+// The splits are those that the data names (see split_named). One that it does
+// not name, and that has no data of its own (task.validation, task.test), is
+// every 20th picture of the training split, chosen by a fixed shuffle.
+class ImagesTask : public Task {
+ public:
+  // Throws Error as open_images does, and for a split without a picture.
+  ImagesTask(const Config& config, DecodeObserver& observer);
+
+  Batch training_batch(int64_t index) const override;
+  int64_t evaluation_batches(Split split) const override;
+  Batch evaluation_batch(Split split, int64_t index) const override;
+  std::string metric_name() const override { return "bits per dim"; }
+  double metric_of(double mean_loss) const override;
+
+ private:
+  using Data = std::shared_ptr<const CacheFile>;
+  struct Pictures {
+    Data data;
+    std::vector<int32_t> places;  // in `data`, counted in pictures
+    int64_t count() const { return static_cast<int64_t>(places.size()); }
+  };
+
+  void split_data(const TaskConfig& task, const Data& data);
+  void hold_out(Pictures& split, int64_t number);
+  const Pictures& pictures_of(Split split) const;
+  Batch batch_of(const Pictures& split,
+                 const std::vector<int64_t>& indices) const;
+
+  Pictures train_;
+  Pictures validation_;
+  Pictures test_;
+  int64_t batch_;
+  int64_t length_;
+  int64_t seed_;
+};
+
+}  // namespace reformer
