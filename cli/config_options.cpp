@@ -37,12 +37,6 @@ at::Device use_machine(const std::string& device, int64_t threads) {
   return choose_device(device);
 }
 
-void use_cpu(const char* what, const std::string& device, int64_t threads) {
-  require(device != "cuda", "--device cuda: ", what,
-          " runs on the CPU in this version; use --device cpu");
-  use_threads(threads > 0 ? static_cast<int>(threads) : available_threads());
-}
-
 void ConfigOptions::add_to(CLI::App& app) {
   app.add_option("CONFIG", name, "a JSON file, or one of: " + known_names());
   app.add_option("--set", assignments, "a setting of its own: key=value")

@@ -38,6 +38,8 @@ class AttentionLayer {
   at::Tensor attend(const Projected& projected, const Pass& pass,
                     at::Tensor& buckets) const;
   at::Tensor join(const at::Tensor& attended) const;
+  // y += join(attended), without gradients.
+  void add_joined(const at::Tensor& attended, const at::Tensor& y) const;
 
   // Of this layer's rotations.
   HashKey hash_key(const Pass& pass) const {
@@ -50,7 +52,8 @@ class AttentionLayer {
   const LshConfig& lsh() const { return lsh_; }  // n_buckets resolved
 
  private:
-  at::Tensor split_heads(const at::Tensor& x, const at::Tensor& weight) const;
+  at::Tensor split_heads(const at::Tensor& x) const;
+  at::Tensor joined_heads(const at::Tensor& attended) const;
 
   std::string kind_;  // full, full_shared_qk, local, lsh
   int64_t layer_;

@@ -47,12 +47,16 @@ ParameterStore::ParameterStore(uint64_t seed, const Placement& placement)
 
 at::Tensor ParameterStore::given(const std::string& name,
                                  const at::Tensor& value) {
+  return kept(name, value, placement_.type);
+}
+
+at::Tensor ParameterStore::kept(const std::string& name,
+                                const at::Tensor& value, at::ScalarType type) {
   for (const auto& parameter : parameters_) {
     require(parameter.name != name, "model: two parameters are named ", name);
   }
   auto tensor =
-      value.to(placement_.device, placement_.type, false, /*copy=*/true)
-          .requires_grad_();
+      value.to(placement_.device, type, false, /*copy=*/true).requires_grad_();
   parameters_.push_back({name, tensor, {}});
   return tensor;
 }
@@ -78,7 +82,8 @@ at::Tensor ParameterStore::glorot(const std::string& name, int64_t outputs,
   const auto within = [&](const PhiloxCounter& bits) {
     return limit * (2 * uniform(bits[0]) - 1);
   };
-  return given(name, drawn({outputs, inputs}, seed_, name, within));
+  return kept(name, drawn({outputs, inputs}, seed_, name, within),
+              placement_.matrices);
 }
 
 }  // namespace reformer

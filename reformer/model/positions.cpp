@@ -1,9 +1,11 @@
 #include "reformer/model/positions.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 
 #include <cmath>
 #include <functional>
@@ -11,14 +13,24 @@
 #include <numeric>
 
 #include "reformer/core/errors.h"
+#include "reformer/model/parts.h"
 
 namespace reformer {
+
+namespace {
+
+// Of column c of so many.
+double sinusoid_rate(int64_t c, int64_t width) {
+  return std::pow(10000.0, -double(c / 2 * 2) / double(width));
+}
+
+}  // namespace
 
 at::Tensor sinusoids(int64_t first, int64_t length, int64_t width) {
   auto table = at::empty({length, width}, at::kDouble);
   double* data = table.mutable_data_ptr<double>();
   for (int64_t c = 0; c < width; ++c) {
-    const double rate = std::pow(10000.0, -double(c / 2 * 2) / double(width));
+    const double rate = sinusoid_rate(c, width);
     for (int64_t p = 0; p < length; ++p) {
       const double angle = double(first + p) * rate;
       data[p * width + c] = c % 2 == 0 ? std::sin(angle) : std::cos(angle);
@@ -42,6 +54,15 @@ Positions::Positions(const Config& config, ParameterStore& store)
           "positions." + std::to_string(axis) + ".weight",
           sinusoids(0, shape_[axis], config.model.axial_dims[axis])));
     }
+  } else {
+    std::vector<double> rates;
+    std::vector<double> phases;
+    for (int64_t c = 0; c < d_model_; ++c) {
+      rates.push_back(sinusoid_rate(c, d_model_));
+      phases.push_back(c % 2 == 0 ? 0 : M_PI / 2);  // of a cosine
+    }
+    rates_ = at::tensor(rates, at::kDouble).to(placement_.device);
+    phases_ = at::tensor(phases, at::kDouble).to(placement_.device);
   }
 }
 
@@ -51,30 +72,52 @@ int64_t Positions::limit() const {
                          std::multiplies<>());
 }
 
-at::Tensor Positions::encode(int64_t first, int64_t length) const {
-  if (kind_ == "sinusoid") {
-    return sinusoids(first, length, d_model_)
-        .to(placement_.device, placement_.type);
-  }
+void Positions::require_within(int64_t count) const {
   const int64_t most = limit();
-  require(first + length <= most, "positions: this model has ", most,
-          " positions, got ", first + length,
+  require(count <= most, "positions: this model has ", most, " positions, got ",
+          count,
           "; train with a larger train.length or model.axial_shape, or with "
           "sinusoid positions");
+}
+
+at::Tensor Positions::encode(int64_t first, int64_t length) const {
+  if (kind_ == "sinusoid" && placement_.device.is_cpu()) {
+    return sinusoids(first, length, d_model_).to(placement_.type);
+  }
+  require_within(first + length);
   if (shape_.size() == 1) return tables_[0].narrow(0, first, length);
-  const auto position = at::arange(
+  const auto positions = at::arange(
       first, first + length,
       at::TensorOptions().dtype(at::kLong).device(placement_.device));
+  if (kind_ != "sinusoid") return encode(positions);
+  // In parts: the angles are float64.
+  constexpr int64_t kPart = 4096;
   std::vector<at::Tensor> parts;
-  int64_t below = most;  // positions that share a coordinate of this axis
+  for_each_part(length, kPart, [&](int64_t at, int64_t n) {
+    parts.push_back(encode(positions.narrow(0, at, n)));
+  });
+  return parts.size() == 1 ? parts[0] : at::cat(parts);
+}
+
+at::Tensor Positions::encode(const at::Tensor& positions) const {
+  if (kind_ == "sinusoid") {
+    return (positions.unsqueeze(1) * rates_)
+        .add_(phases_)
+        .sin_()
+        .to(placement_.type);
+  }
+  std::vector<at::Tensor> parts;
+  int64_t below = limit();  // positions that share a coordinate of this axis
   for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
     below /= shape_[axis];
     const auto coordinate =
-        position.div(below, "floor").remainder(shape_[axis]);
+        shape_.size() == 1
+            ? positions
+            : positions.div(below, "floor").remainder(shape_[axis]);
     // Not index_select, whose gradient is summed in any order on a GPU.
     parts.push_back(at::embedding(tables_[axis], coordinate));
   }
-  return at::cat(parts, 1);
+  return parts.size() == 1 ? parts[0] : at::cat(parts, 1);
 }
 
 }  // namespace reformer
