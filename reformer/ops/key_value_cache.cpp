@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "reformer/core/errors.h"
 #include "reformer/ops/checks.h"
@@ -24,6 +25,7 @@ kernels::AppendKeysArgs<T> arguments(const at::Tensor& k, const at::Tensor& v,
   if (buckets.defined()) args.buckets = buckets.const_data_ptr<uint16_t>();
   args.pages = cache.pages<T>();
   args.unit_keys = cache.shared_qk();
+  args.kept = cache.kept();
   args.batch = cache.batch();
   args.heads = cache.heads();
   args.length = k.size(2);
@@ -81,11 +83,16 @@ KeyValueCache::KeyValueCache(const KeyValueConfig& config)
                         at::TensorOptions(config.device).dtype(at::kInt));
 }
 
+int64_t KeyValueCache::kept() const {
+  constexpr int64_t kPage = kernels::kPagePositions;
+  if (config_.reach == 0) return std::numeric_limits<int64_t>::max();
+  return (config_.reach + kPage - 1) / kPage * kPage;
+}
+
 void KeyValueCache::add_pages(std::vector<void*>& pages) {
   const auto count = static_cast<int64_t>(pages.size());
-  const int64_t in_reach =
-      (config_.reach + kernels::kPagePositions - 1) / kernels::kPagePositions;
-  if (config_.reach > 0 && count >= in_reach) {
+  const int64_t in_reach = kept() / kernels::kPagePositions;
+  if (count >= in_reach) {
     pages.push_back(pages[count - in_reach]);  // out of reach: again
     return;
   }

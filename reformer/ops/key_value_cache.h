@@ -48,6 +48,10 @@ class KeyValueCache {
   int64_t reach() const { return config_.reach; }
   at::ScalarType type() const { return config_.type; }
 
+  // How many of a row's last positions still have a place: those in reach, in
+  // whole pages.
+  int64_t kept() const;
+
   // Positions of each row.
   const std::vector<int64_t>& lengths() const { return lengths_; }
 

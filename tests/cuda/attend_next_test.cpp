@@ -40,7 +40,11 @@ struct Texts {
         *std::max_element(c.prompts.begin(), c.prompts.end());
     const std::vector<int64_t> sizes = {c.batch(), kHeads, longest + c.steps,
                                         c.d_head};
-    q = make_queries(Queries::kSomeZero, sizes, seed).mul(1.5).to(rounded);
+    q = make_queries(Queries::kSomeZero, sizes, seed).mul(1.5);
+    for (int64_t i = 1; i < sizes[2]; i += 5) {
+      q.select(2, i).mul_(1e-9);  // too short for keys
+    }
+    q = q.to(rounded);
     k = c.shared_qk ? q : normal(sizes, seed + 1).to(rounded);
     v = normal(sizes, seed + 2).to(rounded);
     shape = c.buckets;
@@ -184,6 +188,8 @@ TEST(CudaAttendNext, SeesRangesOfEveryKind) {
                "more than the parts' tiles");
   expect_right({{20, 5}, 40, 16, {}, {7, 7}}, "chunks");
   expect_right({{2040, 1}, 20, 16, {}, {1029}, true, 1030}, "limited reach");
+  expect_right({{20000, 5000}, 3, 128, {}, {1000}, true, 1001},
+               "prompts far longer than the reach");
   expect_right({{5, 0}, 5, 16, {}, {0}}, "nobody");
 }
 

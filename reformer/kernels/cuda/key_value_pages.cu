@@ -8,7 +8,8 @@ namespace {
 
 constexpr int kWarps = 8;
 
-// A warp owns a position of a (row, head), which it reads and writes once.
+// A warp owns a position of a (row, head), which it reads and writes once. Not
+// those whose place a later one takes: warps run in any order.
 template <class T>
 __global__ void append_keys_kernel(
     const __grid_constant__ AppendKeysArgs<T> args) {
@@ -19,6 +20,7 @@ __global__ void append_keys_kernel(
   const int64_t row = row_head / args.heads;
   const int64_t head = row_head % args.heads;
   if (row >= args.batch || i >= args.counts[row]) return;
+  if (i < args.counts[row] - args.kept) return;
   const auto pages = args.pages.row(row);
   const int64_t position = args.first[row] + i;
   write_key_value(args.k.head(row, head) + i * args.k.row_stride,
