@@ -6,30 +6,39 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/bench_options.h"
 #include "cli/config_options.h"
+#include "cli/kernel_profile.h"
 #include "cli/machine.h"
 #include "cli/output.h"
 #include "cli/table.h"
 #include "cli/timing.h"
+#include "reformer/core/errors.h"
 #include "reformer/generate/decoder.h"
+#include "reformer/generate/sampler.h"
+#include "reformer/ops/device.h"
 
 namespace reformer::cli {
 namespace {
 
 struct GenerateBench {
   std::vector<int64_t> positions = {1000, 60000};
+  int64_t batch = 1;
   int64_t tokens = 64;
   Config config;
   std::string device = "auto";
   int64_t threads = 0;
   bool json = false;
+  bool profile = false;
 };
 
-// A text that has been read up to a position, and the times of its next tokens.
+// Texts that have been read up to a position, and the times of their next
+// tokens.
 struct Reader {
   int64_t position;
   double read_s;
   std::unique_ptr<Decoder> decoder;
+  at::Tensor symbols;  // [batch]: the last drawn
   std::vector<double> token_s;
 };
 
@@ -40,35 +49,45 @@ at::Tensor random_symbols(const Config& config, at::IntArrayRef sizes,
                      at::TensorOptions().dtype(at::kLong));
 }
 
-Reader read_up_to(int64_t position, const LanguageModel& model) {
-  Reader reader{position, 0, std::make_unique<Decoder>(model), {}};
-  const auto prompt = random_symbols(model.config(), {1, position - 1}, 0);
+Reader read_up_to(int64_t position, int64_t batch, const LanguageModel& model,
+                  Sampler& sampler) {
+  Reader reader{position, 0, std::make_unique<Decoder>(model, batch), {}, {}};
+  const auto prompt = random_symbols(model.config(), {batch, position - 1}, 0);
   const Stopwatch watch;
-  reader.decoder->read(prompt, {position - 1});
+  const auto logits =
+      reader.decoder->read(prompt, std::vector<int64_t>(batch, position - 1));
+  synchronize(model.placement().device);
   reader.read_s = watch.seconds();
+  reader.symbols = sampler.draw(logits);
   return reader;
 }
 
+// A token as `reformer generate` makes it: the step, and drawing from it.
+void take_token(Reader& reader, Sampler& sampler) {
+  reader.symbols = sampler.draw(reader.decoder->step(reader.symbols));
+}
+
 // In turns, so that whatever else the machine does slows all alike.
-void time_tokens(const GenerateBench& options, std::vector<Reader>& readers) {
-  const auto symbols =
-      random_symbols(options.config, {options.tokens + 1, 1}, 1);
+void time_tokens(const GenerateBench& options, std::vector<Reader>& readers,
+                 Sampler& sampler) {
   for (int64_t t = 0; t <= options.tokens; ++t) {
     for (auto& reader : readers) {
       const Stopwatch watch;
-      reader.decoder->step(symbols[t]);
+      take_token(reader, sampler);
       if (t > 0) reader.token_s.push_back(watch.seconds());  // 0: warms up
     }
   }
 }
 
-std::string json_row(const GenerateBench& options, const Reader& reader) {
+std::string json_row(const GenerateBench& options, const Placement& placement,
+                     const Reader& reader) {
   const auto& config = options.config;
   const double token_s = median(reader.token_s);
   nlohmann::ordered_json json;
   json["bench"] = "generate";
-  json["device"] = "cpu";
-  json["dtype"] = "float32";
+  json["device"] = placement.device.is_cpu() ? "cpu" : "cuda";
+  json["dtype"] = name_of(placement.compute);
+  json["batch"] = options.batch;
   json["layers"] = config.model.layers;
   json["d_model"] = config.model.d_model;
   json["d_ff"] = config.model.d_ff;
@@ -80,7 +99,7 @@ std::string json_row(const GenerateBench& options, const Reader& reader) {
   json["train_length"] = config.train.length;
   json["position"] = reader.position;
   json["token_s"] = token_s;
-  json["tokens_per_s"] = 1 / token_s;
+  json["tokens_per_s"] = double(options.batch) / token_s;
   json["read_s"] = reader.read_s;
   return json.dump() + "\n";
 }
@@ -91,7 +110,7 @@ const std::vector<Column> kColumns = {{9, "", "position"},
                                       {10, "times", "the first"},
                                       {12, "read up to", "there, s"}};
 
-std::string head(const GenerateBench& options) {
+std::string head(const GenerateBench& options, at::Device device) {
   const auto& c = options.config;
   std::ostringstream text;
   text << "Generating: " << c.model.layers << " layers " << c.model.d_model
@@ -99,31 +118,40 @@ std::string head(const GenerateBench& options) {
        << c.model.attention << " attention, random weights\nrounds "
        << c.lsh.rounds << ", chunk " << c.lsh.chunk_length << ", local window "
        << c.lsh.local_window << ", made for texts of " << c.train.length << "\n"
-       << describe_machine() << "\n\n"
+       << describe_machine(device) << "\n\n"
        << table_head(kColumns);
   return text.str();
 }
 
 void bench_generate(const GenerateBench& options) {
-  use_cpu("bench generate", options.device, options.threads);
-  const LanguageModel model(options.config);
+  const auto device = use_machine(options.device, options.threads);
+  require(!options.profile || device.is_cuda(),
+          "bench generate --profile tells what a GPU does: it needs --device "
+          "cuda");
+  const LanguageModel model(
+      options.config,
+      placement_for_use(device, options.config.train.precision));
   Report report(options.json);
-  report.text(head(options));
+  report.text(head(options, device));
+  Sampler sampler({});
   std::vector<Reader> readers;
   for (const int64_t position : options.positions) {
     report.progress("reading " + std::to_string(position) + " positions");
-    readers.push_back(read_up_to(position, model));
+    readers.push_back(read_up_to(position, options.batch, model, sampler));
   }
   report.progress("timing tokens");
-  time_tokens(options, readers);
+  time_tokens(options, readers, sampler);
   const double first_s = median(readers.front().token_s);
   for (const auto& reader : readers) {
     const double token_s = median(reader.token_s);
     report.text(table_row(
         kColumns, {std::to_string(reader.position), milliseconds(token_s),
-                   fixed(1 / token_s, 0), fixed(token_s / first_s, 2, "x"),
-                   fixed(reader.read_s, 2)}));
-    report.json(json_row(options, reader));
+                   fixed(double(options.batch) / token_s, 0),
+                   fixed(token_s / first_s, 2, "x"), fixed(reader.read_s, 2)}));
+    report.json(json_row(options, model.placement(), reader));
+  }
+  if (options.profile) {
+    report.text(kernel_profile([&] { take_token(readers.back(), sampler); }));
   }
 }
 
@@ -173,9 +201,16 @@ void add_bench_generate(CLI::App& bench, Action& action) {
       ->take_last()
       ->type_name("N")
       ->capture_default_str();
+  app.add_option("--batch", options->batch, "texts at once")
+      ->check(whole_number(1, kMaxLength))
+      ->take_last()
+      ->type_name("N")
+      ->capture_default_str();
   add_model_options(app, options->config);
   add_machine_options(app, options->device, options->threads);
   app.add_flag("--json", options->json, "one JSON object a line on stdout");
+  app.add_flag("--profile", options->profile,
+               "also where the GPU's time of a token goes, by kernel");
   app.callback(
       [options, &action] { action = [options] { bench_generate(*options); }; });
 }

@@ -37,12 +37,6 @@ at::Device use_machine(const std::string& device, int64_t threads) {
   return choose_device(device);
 }
 
-void use_cpu(const char* what, const std::string& device, int64_t threads) {
-  require(device != "cuda", "--device cuda: ", what,
-          " runs on the CPU in this version; use --device cpu");
-  use_threads(threads > 0 ? static_cast<int>(threads) : available_threads());
-}
-
 void add_set_option(CLI::App& app, std::vector<std::string>& assignments) {
   app.add_option("--set", assignments, "a setting of its own: key=value")
       ->type_name("KEY=VALUE")

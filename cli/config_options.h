@@ -35,7 +35,4 @@ void set_values(Config& config, const std::vector<std::string>& assignments);
 void add_machine_options(CLI::App& app, std::string& device, int64_t& threads);
 at::Device use_machine(const std::string& device, int64_t threads);
 
-// For what runs on the CPU alone: `auto` is that, `cuda` an Error.
-void use_cpu(const char* what, const std::string& device, int64_t threads);
-
 }  // namespace reformer::cli

@@ -16,6 +16,7 @@
 #include "reformer/core/errors.h"
 #include "reformer/generate/decoder.h"
 #include "reformer/generate/sampler.h"
+#include "reformer/ops/device.h"
 #include "reformer/train/checkpoint.h"
 #include "reformer/train/trainer.h"
 
@@ -83,6 +84,7 @@ void write_continuation(const GenerateOptions& options,
   const Stopwatch reading;
   auto logits = decoder.read(
       at::tensor(prompt, at::kLong).view({1, prompt_size}), {prompt_size});
+  synchronize(model.placement().device);
   const double prompt_s = reading.seconds();
   const Stopwatch making;
   int64_t made = 0;
@@ -106,14 +108,16 @@ void write_images(const GenerateOptions& options, const LanguageModel& model,
 }
 
 void run_generate(const GenerateOptions& options) {
-  use_cpu("generate", options.device, options.threads);
+  const auto device = use_machine(options.device, options.threads);
   const auto checkpoint = load_best_checkpoint(options.directory);
   const SymbolWriting writing(checkpoint.config);
   const bool images = checkpoint.config.task.name == "images";
   const auto prompt = writing.symbols_of(
       options.prompt_file.empty() ? options.prompt
                                   : contents_of(options.prompt_file));
-  LanguageModel model(checkpoint.config);
+  LanguageModel model(
+      checkpoint.config,
+      placement_for_use(device, checkpoint.config.train.precision));
   load_parameters(model, checkpoint.parameters);
   warn_of_chunk_windows(checkpoint.config);
   if (images) {

@@ -74,13 +74,18 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-// LibTorch has no type of its own for a CPU without memory.
+// LibTorch has no type of its own for a CPU without memory, and for a GPU a
+// paragraph.
 std::string advice_on(const c10::Error& error) {
   const std::string message = first_line(error.what_without_backtrace());
-  const size_t tried = message.find("you tried to allocate");
-  if (tried == std::string::npos) return message;
-  return "out of memory: " +
-         message.substr(tried, message.find('.', tried) - tried) +
+  const std::string tried = "ried to allocate ";
+  const size_t at = message.find(tried);
+  if (at == std::string::npos) return message;
+  const size_t from = at + tried.size();
+  const std::string amount =
+      message.substr(from, message.find(". ", from) - from);
+  return std::string(message.starts_with("CUDA") ? "the GPU is " : "") +
+         "out of memory: you tried to allocate " + amount +
          "; try shorter or fewer sequences";
 }
 

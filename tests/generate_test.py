@@ -11,7 +11,7 @@ import unittest
 PROGRAM = None  # set below
 FOLDER = None
 BENCH_KEYS = (
-    "bench device dtype layers d_model d_ff heads attention rounds "
+    "bench device dtype batch layers d_model d_ff heads attention rounds "
     "chunk_length local_window train_length position token_s tokens_per_s "
     "read_s").split()
 

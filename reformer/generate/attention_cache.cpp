@@ -1,7 +1,5 @@
 #include "reformer/generate/attention_cache.h"
 
-#include <algorithm>
-
 #include "reformer/core/errors.h"
 #include "reformer/ops/lsh_attention.h"
 #include "reformer/ops/lsh_buckets.h"
@@ -17,25 +15,35 @@ LshConfig decoding_config(const AttentionLayer& layer, const Pass& pass) {
   return config;
 }
 
-// How far back a layer looks; 0: to the beginning.
-int64_t reach_of(const AttentionLayer& layer) {
-  return layer.kind() == "local" ? 2 * layer.lsh().chunk_length : 0;
+KeyValueConfig cache_config(const AttentionLayer& layer, int64_t batch,
+                            const Placement& placement, int64_t rounds) {
+  KeyValueConfig config;
+  config.batch = batch;
+  config.heads = layer.heads();
+  config.d_head = layer.d_head();
+  config.shared_qk = layer.kind() != "full";
+  config.type = placement.compute;
+  if (layer.kind() == "local") config.reach = 2 * layer.lsh().chunk_length;
+  const bool lsh_on_gpu = layer.kind() == "lsh" && placement.device.is_cuda();
+  config.marks = lsh_on_gpu ? rounds : 0;
+  config.device = placement.device;
+  return config;
 }
 
 }  // namespace
 
 AttentionCache::AttentionCache(const AttentionLayer& layer, int64_t batch,
-                               const Pass& pass, at::ScalarType type)
+                               const Pass& pass, const Placement& placement)
     : layer_(layer),
       pass_(pass),
       lsh_(decoding_config(layer, pass)),
-      cache_(batch, layer.heads(), layer.d_head(),
-             /*shared_qk=*/layer.kind() != "full", type, reach_of(layer)),
-      lists_(is_lsh() ? batch * layer.heads() * lsh_.rounds : 0, lsh_.n_buckets,
-             lsh_.chunk_length) {
+      cache_(cache_config(layer, batch, placement, lsh_.rounds)),
+      members_({batch, layer.heads(), is_lsh() ? lsh_.rounds : 0,
+                lsh_.n_buckets, lsh_.chunk_length},
+               placement.device) {
   if (!is_lsh()) return;
   rotations_ = lsh_rotations(layer.hash_key(pass), layer.heads(), lsh_.rounds,
-                             layer.d_head(), lsh_.n_buckets);
+                             layer.d_head(), lsh_.n_buckets, placement.device);
 }
 
 void AttentionCache::hash(const at::Tensor& q, at::Tensor& buckets) const {
@@ -55,74 +63,36 @@ at::Tensor AttentionCache::attend_whole(const Projected& projected,
   return lsh_attention(projected.q, projected.v, buckets, lsh_);
 }
 
-void AttentionCache::append_buckets(const at::Tensor& buckets,
-                                    const std::vector<int64_t>& counts) {
-  if (!is_lsh()) return;
-  const auto ids = buckets.contiguous();  // [batch, heads, rounds, length]
-  const uint16_t* bucket = ids.const_data_ptr<uint16_t>();
-  const int64_t length = ids.size(3);
-  const int64_t per_row = ids.size(1) * ids.size(2);
-  for (int64_t round = 0; round < ids.size(0) * per_row; ++round) {
-    const int64_t row = round / per_row;
-    const int64_t first = cache_.lengths()[row] - counts[row];
-    for (int64_t i = 0; i < counts[row]; ++i) {
-      lists_.append(round, bucket[round * length + i], first + i);
-    }
-  }
-}
-
 at::Tensor AttentionCache::read(const at::Tensor& x,
                                 const std::vector<int64_t>& counts,
                                 at::Tensor& buckets) {
   const auto projected = layer_.project(x);
   hash(projected.q, buckets);
+  const auto first = cache_.lengths();
   cache_.append(projected.k.defined() ? projected.k : projected.q, projected.v,
-                counts);
-  append_buckets(buckets, counts);
+                counts, cache_.config().marks > 0 ? buckets : at::Tensor());
+  members_.append(buckets, first, counts);
   return layer_.join(attend_whole(projected, buckets));
 }
 
-// What every head of a row sees, LSH rounds aside.
-PositionRange AttentionCache::range_of(int64_t position) const {
-  const auto last = [&](int64_t n) {
-    return PositionRange{std::max<int64_t>(0, position - n), position};
-  };
+// What every head sees, LSH rounds aside.
+EarlierPositions AttentionCache::earlier() const {
   const auto& kind = layer_.kind();
-  if (kind == "full") return {0, position + 1};
-  if (kind == "full_shared_qk") return {0, position};
-  if (kind == "lsh") return last(lsh_.local_window);
+  if (kind == "full") return {EarlierPositions::kAll, 0, /*itself=*/true};
+  if (kind == "full_shared_qk") return {EarlierPositions::kAll};
+  if (kind == "lsh") return {lsh_.local_window};
   const int64_t m = lsh_.chunk_length;  // local
   const bool trailing = layer_.lsh().window == Window::kTrailing;
-  return last(trailing ? m : m + position % m);  // own and previous chunk
+  return {m, trailing ? 0 : m};  // chunks: one's own and the previous one
 }
 
-std::vector<PositionList> AttentionCache::lists_of(
-    const at::Tensor& buckets) const {
-  std::vector<PositionList> lists;
-  if (!is_lsh()) return lists;
-  const auto ids = buckets.contiguous();  // [batch, heads, rounds, 1]
-  const uint16_t* bucket = ids.const_data_ptr<uint16_t>();
-  lists.reserve(ids.numel());
-  for (int64_t round = 0; round < ids.numel(); ++round) {
-    lists.push_back(lists_.last(round, bucket[round]));
-  }
-  return lists;
-}
-
-at::Tensor AttentionCache::step(const at::Tensor& x, at::Tensor& buckets) {
-  const auto projected = layer_.project(x);
-  hash(projected.q, buckets);
-  AttendedPositions attended;
-  for (const int64_t position : cache_.lengths()) {
-    attended.ranges.push_back(range_of(position));
-  }
-  attended.lists = lists_of(buckets);
-  const std::vector<int64_t> one_each(cache_.batch(), 1);
-  cache_.append(projected.k.defined() ? projected.k : projected.q, projected.v,
-                one_each);
-  const auto output = decode_attention(projected.q, cache_, attended);
-  append_buckets(buckets, one_each);  // ends the lists above
-  return layer_.join(output);
+void AttentionCache::step(const at::Tensor& x, const at::Tensor& position,
+                          at::Tensor& buckets, const at::Tensor& y) {
+  const auto [q, k, v] = layer_.project(x);
+  hash(q, buckets);
+  const auto attended =
+      attend_next({q, k, v, buckets, position}, earlier(), cache_, members_);
+  layer_.add_joined(attended, y);
 }
 
 }  // namespace reformer

@@ -5,9 +5,8 @@
 
 #include <vector>
 
-#include "reformer/generate/bucket_lists.h"
 #include "reformer/model/attention_layer.h"
-#include "reformer/ops/key_value_cache.h"
+#include "reformer/ops/attend_next.h"
 
 namespace reformer {
 
@@ -17,7 +16,7 @@ namespace reformer {
 class AttentionCache {
  public:
   AttentionCache(const AttentionLayer& layer, int64_t batch, const Pass& pass,
-                 at::ScalarType type);
+                 const Placement& placement);
 
   //   x        [batch, length, d_model]: the first positions of each row
   //   counts   [batch]: how many of them are a row's own
@@ -28,26 +27,28 @@ class AttentionCache {
   at::Tensor read(const at::Tensor& x, const std::vector<int64_t>& counts,
                   at::Tensor& buckets);
 
-  // The next position of every row: [batch, 1, d_model] in and out. The cost
-  // does not depend on the number of positions before, but for full attention.
-  at::Tensor step(const at::Tensor& x, at::Tensor& buckets);
+  //   x         [batch, 1, d_model]: the next position of every row
+  //   position  [batch] int64: how many came before it
+  //   y         [batch, 1, d_model], to which the layer's output is added
+  //
+  // The cost does not depend on the number of positions before, but for full
+  // attention. Nothing waits for a GPU.
+  void step(const at::Tensor& x, const at::Tensor& position,
+            at::Tensor& buckets, const at::Tensor& y);
 
  private:
   bool is_lsh() const { return layer_.kind() == "lsh"; }
   void hash(const at::Tensor& q, at::Tensor& buckets) const;
   at::Tensor attend_whole(const Projected& projected,
                           at::Tensor& buckets) const;
-  PositionRange range_of(int64_t position) const;
-  std::vector<PositionList> lists_of(const at::Tensor& buckets) const;
-  void append_buckets(const at::Tensor& buckets,
-                      const std::vector<int64_t>& counts);
+  EarlierPositions earlier() const;
 
   const AttentionLayer& layer_;
   Pass pass_;
   LshConfig lsh_;         // the layer's, trailing, with the pass's rounds
   at::Tensor rotations_;  // of LSH layers; the same for every position
   KeyValueCache cache_;
-  BucketLists lists_;  // a round for each (row, head, round)
+  BucketMembers members_;
 };
 
 }  // namespace reformer

@@ -3,11 +3,13 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 
 #include "reformer/core/errors.h"
 #include "reformer/model/parts.h"
+#include "reformer/ops/device.h"
 
 namespace reformer {
 namespace {
@@ -16,9 +18,10 @@ constexpr const char* kOp = "decoder";
 
 // x += FeedForward(y), a part of the positions at a time.
 void add_feed_forward(const FeedForward& layer, const at::Tensor& y,
-                      const Pass& pass, at::Tensor& x) {
+                      const at::Tensor& x) {
+  if (y.size(1) == 1) return layer.add_to(x, y);
   for_each_part(y.size(1), layer.chunk(y.size(0)), [&](int64_t at, int64_t n) {
-    x.narrow(1, at, n).add_(layer.forward(y.narrow(1, at, n), pass, at));
+    layer.add_to(x.narrow(1, at, n), y.narrow(1, at, n));
   });
 }
 
@@ -41,17 +44,19 @@ Decoder::Decoder(const LanguageModel& model, int64_t batch, int64_t rounds)
           rounds);
   pass_.seed = static_cast<uint64_t>(model.config().train.seed);
   pass_.rounds = rounds;
-  const auto type = model.parameters().front().value.scalar_type();
   for (const auto& block : model.stack().blocks()) {
-    caches_.emplace_back(block.attention, batch, pass_, type);
+    caches_.emplace_back(block.attention, batch, pass_, model.placement());
   }
 }
 
 void Decoder::check_symbols(const at::Tensor& symbols) const {
-  require(symbols.scalar_type() == at::kLong && symbols.dim() >= 1 &&
+  // On the CPU: looking at a GPU's would wait for all that it has to do.
+  require(symbols.scalar_type() == at::kLong && symbols.is_cpu() &&
+              symbols.dim() >= 1 &&
               symbols.size(0) == static_cast<int64_t>(lengths_.size()),
-          kOp, ": symbols must be int64, a row each of ", lengths_.size(),
-          ", got ", at::toString(symbols.scalar_type()), " ", symbols.sizes());
+          kOp, ": symbols must be int64 on the CPU, a row each of ",
+          lengths_.size(), ", got ", at::toString(symbols.scalar_type()), " ",
+          symbols.sizes(), " on ", symbols.device().str());
   if (symbols.numel() == 0) return;
   const int64_t vocabulary = model_.config().model.vocabulary;
   const int64_t least = symbols.min().item<int64_t>();
@@ -60,9 +65,11 @@ void Decoder::check_symbols(const at::Tensor& symbols) const {
           vocabulary - 1, ", got ", least < 0 ? least : most);
 }
 
-// All layers; attend(cache, x, buckets) is a layer's attention. Owns x.
-template <class Attend>
-Streams Decoder::run(at::Tensor x, const Attend& attend, Buckets* buckets) {
+// All layers; add_attention(cache, x, buckets, y) adds a layer's attention to
+// y. Owns x.
+template <class AddAttention>
+Streams Decoder::run(at::Tensor x, const AddAttention& add_attention,
+                     Buckets* buckets) {
   const auto& stack = model_.stack();
   // The residual Transformer has one stream: both names mean the same tensor.
   Streams y{x, stack.two_streams() ? x.clone() : x};
@@ -70,8 +77,8 @@ Streams Decoder::run(at::Tensor x, const Attend& attend, Buckets* buckets) {
   auto& used = buckets ? *buckets : unnamed;
   used.resize(caches_.size());
   for (std::size_t i = 0; i < caches_.size(); ++i) {
-    y.x1.add_(attend(caches_[i], y.x2, used[i]));
-    add_feed_forward(stack.blocks()[i].feed_forward, y.x1, pass_, y.x2);
+    add_attention(caches_[i], y.x2, used[i], y.x1);
+    add_feed_forward(stack.blocks()[i].feed_forward, y.x1, y.x2);
   }
   return y;
 }
@@ -81,6 +88,7 @@ at::Tensor Decoder::read(const at::Tensor& symbols,
                          Buckets* buckets) {
   const at::NoGradGuard no_grad;
   const auto batch = static_cast<int64_t>(lengths_.size());
+  const auto device = model_.placement().device;
   check_symbols(symbols);
   require(symbols.dim() == 2 && lengths.size() == lengths_.size(), kOp,
           ": prompts must be [batch, length] with a length for each row, got ",
@@ -99,39 +107,35 @@ at::Tensor Decoder::read(const at::Tensor& symbols,
   // Behind the end of a row others' symbols would do as well: nothing sees what
   // comes after it.
   const auto y = run(
-      model_.embed(inputs, /*first_position=*/0),
-      [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used) {
-        return cache.read(x, positions, used);
-      },
+      model_.embed(copied_to(inputs, device), /*first_position=*/0),
+      [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used,
+          const at::Tensor& y) { y.add_(cache.read(x, positions, used)); },
       buckets);
   lengths_ = positions;
+  next_ = copied_to(positions, device);
   return model_.head()
       .logits({last_of(y.x1, positions), last_of(y.x2, positions)})
       .squeeze(1);
 }
 
-at::Tensor Decoder::embed_next(const at::Tensor& symbols) const {
-  std::vector<at::Tensor> rows;
-  for (std::size_t row = 0; row < lengths_.size(); ++row) {
-    const auto input = symbols.narrow(0, static_cast<int64_t>(row), 1);
-    rows.push_back(model_.embed(input.unsqueeze(1), lengths_[row]));
-  }
-  return rows.size() == 1 ? rows[0] : at::cat(rows);  // [batch, 1, d_model]
-}
-
 at::Tensor Decoder::step(const at::Tensor& symbols, Buckets* buckets) {
-  const at::NoGradGuard no_grad;
+  // Without gradients, and past LibTorch's bookkeeping for them: on a GPU it
+  // is the host's part of a token that takes longest.
+  const c10::InferenceMode no_grad;
   check_symbols(symbols);
   require(symbols.dim() == 1, kOp, ": a step takes symbols [batch], got sizes ",
           symbols.sizes());
   require(lengths_[0] > 0, kOp, ": prompts are read before the first step");
+  model_.positions().require_within(
+      *std::max_element(lengths_.begin(), lengths_.end()) + 1);
+  const auto inputs = copied_to(symbols, model_.placement().device);
   const auto y = run(
-      embed_next(symbols),
-      [](AttentionCache& cache, const at::Tensor& x, at::Tensor& used) {
-        return cache.step(x, used);
-      },
+      model_.embed_at(inputs, next_).unsqueeze(1),  // [batch, 1, d_model]
+      [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used,
+          const at::Tensor& sum) { cache.step(x, next_, used, sum); },
       buckets);
   for (auto& length : lengths_) ++length;
+  next_.add_(1);
   return model_.head().logits(y).squeeze(1);
 }
 

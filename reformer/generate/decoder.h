@@ -29,31 +29,33 @@ class Decoder {
   explicit Decoder(const LanguageModel& model, int64_t batch = 1,
                    int64_t rounds = 0);
 
-  //   symbols  [batch, length] int64 in [0, vocabulary): the prompts, which
-  //            may be empty
+  //   symbols  [batch, length] int64 in [0, vocabulary), on the CPU: the
+  //            prompts, which may be empty
   //   lengths  [batch]: how many of them are a row's own
-  //   returns  [batch, vocabulary]: logits of the symbol after each prompt
+  //   returns  [batch, vocabulary]: logits of the symbol after each prompt, on
+  //            the model's device
   //
   // Once, and before any step: the whole batch in one pass.
   at::Tensor read(const at::Tensor& symbols,
                   const std::vector<int64_t>& lengths,
                   Buckets* buckets = nullptr);
 
-  //   symbols  [batch] int64: the next symbol of each row
-  //   returns  [batch, vocabulary]: logits of the one after it
+  //   symbols  [batch] int64, on the CPU: the next symbol of each row
+  //   returns  [batch, vocabulary]: logits of the one after it, likewise
   //
-  // Throws Error beyond the model's last position.
+  // Nothing waits for a GPU. Throws Error beyond the model's last position.
   at::Tensor step(const at::Tensor& symbols, Buckets* buckets = nullptr);
 
  private:
-  template <class Attend>
-  Streams run(at::Tensor x, const Attend& attend, Buckets* buckets);
-  at::Tensor embed_next(const at::Tensor& symbols) const;
+  template <class AddAttention>
+  Streams run(at::Tensor x, const AddAttention& add_attention,
+              Buckets* buckets);
   void check_symbols(const at::Tensor& symbols) const;
 
   const LanguageModel& model_;
   Pass pass_;
   std::vector<int64_t> lengths_;  // [batch]: positions read, start included
+  at::Tensor next_;               // [batch]: the same on the model's device
   std::vector<AttentionCache> caches_;
 };
 

@@ -98,7 +98,7 @@ double Sampler::uniform(int64_t row) const {
 at::Tensor Sampler::draw(const at::Tensor& logits) {
   require(logits.dim() == 2 && logits.size(1) >= 1, kOp,
           ": logits must be [batch, vocabulary], got sizes ", logits.sizes());
-  const auto exact = logits.to(at::kDouble).contiguous();
+  const auto exact = logits.cpu().to(at::kDouble).contiguous();
   const auto vocabulary = static_cast<std::size_t>(exact.size(1));
   auto symbols = at::empty({exact.size(0)}, at::kLong);
   for (int64_t row = 0; row < exact.size(0); ++row) {

@@ -34,8 +34,9 @@ class Sampler {
   // Throws Error for a negative temperature or top_k, or top_p outside (0, 1].
   explicit Sampler(const SamplerConfig& config);
 
-  //   logits   [batch, vocabulary]  float32 or float64
-  //   returns  [batch] int64
+  //   logits   [batch, vocabulary]  float32 or float64, on any device: one
+  //            small copy, which waits for a GPU
+  //   returns  [batch] int64, on the CPU
   at::Tensor draw(const at::Tensor& logits);
 
  private:

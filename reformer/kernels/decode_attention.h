@@ -20,13 +20,13 @@ struct PositionList {
 
 template <class T>
 struct DecodeAttentionArgs {
-  Rows<const T> q;                // [batch, heads, 1, d_head]
-  const KeyValuePages<T>* pages;  // [batch]
-  const int64_t* position;        // [batch]: the query's own, in the pages too
-  const PositionRange* ranges;    // [batch]: what all heads see, and
-  const PositionList* lists;      // [batch, heads, n_lists]: what each sees
-  int64_t n_lists;                //   besides; a position counts once
-  double scale;                   // of the scores
+  Rows<const T> q;              // [batch, heads, 1, d_head]
+  PageTable<T> pages;           // of every row
+  const int64_t* position;      // [batch]: the query's own, in the pages too
+  const PositionRange* ranges;  // [batch]: what all heads see, and
+  const PositionList* lists;    // [batch, heads, n_lists]: what each sees
+  int64_t n_lists;              //   besides; a position counts once
+  double scale;                 // of the scores
   Rows<T> output;  // [batch, heads, 1, d_head], written: the query's own value
                    // where it sees nobody
   int64_t batch;

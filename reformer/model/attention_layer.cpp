@@ -5,9 +5,9 @@
 #include "reformer/core/bucket_count.h"
 #include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/full_attention.h"
-#include "reformer/ops/layer_norm.h"
 #include "reformer/ops/local_attention.h"
 #include "reformer/ops/lsh_attention.h"
+#include "reformer/ops/row_products.h"
 
 namespace reformer {
 
@@ -41,18 +41,23 @@ AttentionLayer::AttentionLayer(const Config& config, int64_t layer,
   output_ = store.glorot(name + "output.weight", d_model, width);
 }
 
-at::Tensor AttentionLayer::split_heads(const at::Tensor& x,
-                                       const at::Tensor& weight) const {
-  return at::linear(x, weight.to(compute_))  // [batch, length, heads * d_head]
-      .view({x.size(0), x.size(1), heads_, d_head_})
+// One position is the same numbers in the same order either way: a call less
+// of the dozens that a token takes.
+at::Tensor AttentionLayer::split_heads(const at::Tensor& x) const {
+  if (x.size(1) == 1) return x.view({x.size(0), heads_, 1, d_head_});
+  return x.view({x.size(0), x.size(1), heads_, d_head_})
       .transpose(1, 2);  // [batch, heads, length, d_head]
 }
 
 Projected AttentionLayer::project(const at::Tensor& x) const {
-  const auto normed = layer_norm(x, norm_weight_, norm_bias_, compute_);
-  return {split_heads(normed, qk_),
-          k_.defined() ? split_heads(normed, k_) : at::Tensor(),
-          split_heads(normed, v_)};
+  std::vector<LinearWeights> matrices = {{qk_, {}}, {v_, {}}};
+  if (k_.defined()) matrices.push_back({k_, {}});
+  const auto rows =  // [batch, length, heads * d_head] each
+      normed_products(x, {norm_weight_, norm_bias_}, matrices,
+                      {compute_, compute_});
+  return {split_heads(rows[0]),
+          k_.defined() ? split_heads(rows[2]) : at::Tensor(),
+          split_heads(rows[1])};
 }
 
 at::Tensor AttentionLayer::attend(const Projected& projected, const Pass& pass,
@@ -73,11 +78,21 @@ at::Tensor AttentionLayer::attend(const Projected& projected, const Pass& pass,
   return lsh_attention(qk, v, buckets, lsh_);
 }
 
+at::Tensor AttentionLayer::joined_heads(const at::Tensor& attended) const {
+  if (attended.size(2) == 1) {
+    return attended.reshape({attended.size(0), 1, heads_ * d_head_});
+  }
+  return attended.transpose(1, 2).reshape(  // [batch, length, heads * d_head]
+      {attended.size(0), attended.size(2), heads_ * d_head_});
+}
+
 at::Tensor AttentionLayer::join(const at::Tensor& attended) const {
-  const auto rows =  // [batch, length, heads * d_head]
-      attended.transpose(1, 2).reshape(
-          {attended.size(0), attended.size(2), heads_ * d_head_});
-  return at::linear(rows, output_.to(compute_));
+  return at::linear(joined_heads(attended), output_.to(compute_));
+}
+
+void AttentionLayer::add_joined(const at::Tensor& attended,
+                                const at::Tensor& y) const {
+  add_product(joined_heads(attended), {output_, {}}, y);
 }
 
 at::Tensor AttentionLayer::finish(const at::Tensor& attended,

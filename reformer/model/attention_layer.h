@@ -40,6 +40,9 @@ class AttentionLayer {
   at::Tensor join(const at::Tensor& attended) const;
   at::Tensor finish(const at::Tensor& attended, const Pass& pass) const;
 
+  // y += join(attended), without gradients.
+  void add_joined(const at::Tensor& attended, const at::Tensor& y) const;
+
   // Of this layer's rotations.
   HashKey hash_key(const Pass& pass) const {
     return {pass.seed, pass.step, static_cast<uint32_t>(layer_),
@@ -52,7 +55,8 @@ class AttentionLayer {
   const LshConfig& lsh() const { return lsh_; }  // n_buckets resolved
 
  private:
-  at::Tensor split_heads(const at::Tensor& x, const at::Tensor& weight) const;
+  at::Tensor split_heads(const at::Tensor& x) const;
+  at::Tensor joined_heads(const at::Tensor& attended) const;
 
   std::string kind_;  // full, full_shared_qk, local, lsh
   int64_t layer_;

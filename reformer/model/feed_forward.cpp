@@ -9,6 +9,7 @@
 #include "reformer/model/parts.h"
 #include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/layer_norm.h"
+#include "reformer/ops/row_products.h"
 
 namespace reformer {
 
@@ -56,6 +57,14 @@ at::Tensor FeedForward::forward(const at::Tensor& x, const Pass& pass,
       {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_ + 1),
        pass.step_on_device},
       first_position);
+}
+
+void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x) const {
+  const auto active =  // [batch, part, d_ff]
+      normed_products(x, {norm_weight_, norm_bias_}, {{in_weight_, in_bias_}},
+                      {placement_.compute, placement_.compute},
+                      gelu_ ? Activation::kGelu : Activation::kRelu)[0];
+  add_product(active, {out_weight_, out_bias_}, y);
 }
 
 }  // namespace reformer

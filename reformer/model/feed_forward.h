@@ -26,6 +26,9 @@ class FeedForward {
   at::Tensor forward(const at::Tensor& x, const Pass& pass,
                      int64_t first_position) const;
 
+  // y += forward(x) in evaluation, without gradients.
+  void add_to(const at::Tensor& y, const at::Tensor& x) const;
+
   int64_t chunk(int64_t batch) const;
 
  private:

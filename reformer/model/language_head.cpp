@@ -5,7 +5,6 @@
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/nll_loss.h>
 #include <ATen/ops/where.h>
@@ -16,7 +15,7 @@
 #include <algorithm>
 
 #include "reformer/model/parts.h"
-#include "reformer/ops/layer_norm.h"
+#include "reformer/ops/row_products.h"
 
 namespace reformer {
 namespace {
@@ -80,11 +79,9 @@ int64_t LanguageHead::chunk(int64_t batch) const {
 }
 
 at::Tensor LanguageHead::logits(const Streams& y) const {
-  const auto normed =
-      layer_norm(joined(y), norm_weight_, norm_bias_, placement_.compute);
-  return at::linear(normed, weight_.to(placement_.compute),
-                    bias_.to(placement_.compute))
-      .to(placement_.type);
+  return normed_products(joined(y), {norm_weight_, norm_bias_},
+                         {{weight_, bias_}},
+                         {placement_.compute, placement_.type})[0];
 }
 
 at::Tensor LanguageHead::loss(const Streams& y, const at::Tensor& symbols,

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "reformer/core/errors.h"
+#include "reformer/ops/device.h"
 #include "reformer/ops/interval_statistics.h"
 
 namespace reformer {
@@ -36,12 +37,7 @@ at::Tensor LanguageModel::shifted(const at::Tensor& symbols) const {
 }
 
 at::Tensor LanguageModel::here(const at::Tensor& x) const {
-  const auto device = placement().device;
-  if (x.device() == device) return x;
-  // From pinned memory the copy joins the queue; from any other the host would
-  // wait for all that is in it.
-  return (device.is_cpu() ? x : x.pin_memory())
-      .to(device, x.scalar_type(), /*non_blocking=*/!device.is_cpu());
+  return copied_to(x, placement().device);
 }
 
 at::Tensor LanguageModel::embed(const at::Tensor& inputs,
@@ -49,6 +45,13 @@ at::Tensor LanguageModel::embed(const at::Tensor& inputs,
   return at::embedding(embedding_, inputs) *
              std::sqrt(double(config_.model.d_model)) +
          positions_.encode(first_position, inputs.size(1));
+}
+
+at::Tensor LanguageModel::embed_at(const at::Tensor& inputs,
+                                   const at::Tensor& positions) const {
+  return at::embedding(embedding_, inputs) *
+             std::sqrt(double(config_.model.d_model)) +
+         positions_.encode(positions);
 }
 
 // Both streams start as the embedded input.

@@ -64,6 +64,11 @@ class LanguageModel {
   // int64, the first of which stands at first_position. Differentiable.
   at::Tensor embed(const at::Tensor& inputs, int64_t first_position) const;
 
+  // [n, d_model] of n inputs, each with a position of its own; both [n] int64
+  // on the model's device, and nothing waits for it.
+  at::Tensor embed_at(const at::Tensor& inputs,
+                      const at::Tensor& positions) const;
+
  private:
   at::Tensor here(const at::Tensor& x) const;  // on the model's device
   at::Tensor shifted(const at::Tensor& symbols) const;

@@ -10,7 +10,7 @@ namespace reformer {
 
 struct Parameter {
   std::string name;  // unique, dotted: "blocks.0.attention.qk.weight"
-  at::Tensor value;  // float32 (float64 in gradient checks)
+  at::Tensor value;  // float32 (float64 in gradient checks; Placement has more)
   at::Tensor
       gradient;  // the sum over what was backpropagated; may be undefined
 };

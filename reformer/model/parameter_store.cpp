@@ -54,13 +54,18 @@ ParameterStore::ParameterStore(uint64_t seed, const Placement& placement)
 
 at::Tensor ParameterStore::given(const std::string& name,
                                  const at::Tensor& value) {
+  return kept(name, value, placement_.type);
+}
+
+at::Tensor ParameterStore::kept(const std::string& name,
+                                const at::Tensor& value, at::ScalarType type) {
   for (const auto& parameter : parameters_) {
     require(parameter.name != name, "model: two parameters are named ", name);
   }
   const bool on_host = placement_.blocks_on_host && block_of(name) >= 0;
   auto tensor = value
                     .to(on_host ? at::Device(at::kCPU) : placement_.device,
-                        placement_.type, false, /*copy=*/true)
+                        type, false, /*copy=*/true)
                     .requires_grad_();
   parameters_.push_back({name, tensor, {}});
   return tensor;
@@ -87,7 +92,8 @@ at::Tensor ParameterStore::glorot(const std::string& name, int64_t outputs,
   const auto within = [&](const PhiloxCounter& bits) {
     return limit * (2 * uniform(bits[0]) - 1);
   };
-  return given(name, drawn({outputs, inputs}, seed_, name, within));
+  return kept(name, drawn({outputs, inputs}, seed_, name, within),
+              placement_.matrices);
 }
 
 }  // namespace reformer

@@ -19,7 +19,8 @@ class ParameterStore {
  public:
   ParameterStore(uint64_t seed, const Placement& placement);
 
-  // Each adds a parameter and returns its tensor, which requires gradients.
+  // Each adds a parameter and returns its tensor, which requires gradients;
+  // `glorot` those that inputs are multiplied with.
   at::Tensor constant(const std::string& name, at::IntArrayRef sizes,
                       double value);
   at::Tensor normal(const std::string& name, at::IntArrayRef sizes,
@@ -32,6 +33,9 @@ class ParameterStore {
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
  private:
+  at::Tensor kept(const std::string& name, const at::Tensor& value,
+                  at::ScalarType type);
+
   uint64_t seed_;
   Placement placement_;
   std::vector<Parameter> parameters_;

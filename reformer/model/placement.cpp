@@ -18,4 +18,10 @@ Placement placement_of_trained(at::Device device,
   return placement_on(device, device.is_cpu() ? "float32" : precision);
 }
 
+Placement placement_for_use(at::Device device, const std::string& precision) {
+  auto placement = placement_of_trained(device, precision);
+  placement.matrices = placement.compute;
+  return placement;
+}
+
 }  // namespace reformer

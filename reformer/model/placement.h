@@ -9,14 +9,19 @@ namespace reformer {
 
 // Parameters, their gradients, the residual streams, hashing, softmax
 // statistics and the loss are of `type`; products and attention of `compute`.
+// The matrices of products, which are nearly all of a model, are of `matrices`:
+// where they are trained `type`, or steps smaller than their rounding would be
+// lost.
 struct Placement {
   Placement() = default;
-  explicit(false) Placement(at::ScalarType both) : type(both), compute(both) {}
+  explicit(false) Placement(at::ScalarType all)
+      : type(all), compute(all), matrices(all) {}
   Placement(at::Device where, at::ScalarType computed)
       : compute(computed), device(where) {}
 
   at::ScalarType type = at::kFloat;
   at::ScalarType compute = at::kFloat;
+  at::ScalarType matrices = at::kFloat;
   at::Device device = at::kCPU;
   bool blocks_on_host = false;  // the blocks' parameters, but not their work
 };
@@ -27,5 +32,9 @@ Placement placement_on(at::Device device, const std::string& precision);
 // The same for a model that was trained elsewhere: on a CPU it computes in
 // float32, whatever it was trained in.
 Placement placement_of_trained(at::Device device, const std::string& precision);
+
+// Likewise for one that will not be trained further: its matrices are kept as
+// products take them.
+Placement placement_for_use(at::Device device, const std::string& precision);
 
 }  // namespace reformer

@@ -12,21 +12,31 @@
 #include <numeric>
 
 #include "reformer/core/errors.h"
+#include "reformer/model/parts.h"
 
 namespace reformer {
+namespace {
 
-at::Tensor sinusoids(int64_t first, int64_t length, int64_t width,
-                     at::Device device) {
-  const auto numbers = at::TensorOptions(device).dtype(at::kDouble);
-  const auto rate =  // of a pair of columns
-      at::arange(0, width, 2, numbers)
-          .mul_(-std::log(10000.0) / double(width))
-          .exp_();
-  const auto angle =
-      at::arange(first, first + length, numbers).unsqueeze(1) * rate;
+// Of each pair of columns, float64.
+at::Tensor rates_of(int64_t width, at::Device device) {
+  return at::arange(0, width, 2, at::TensorOptions(device).dtype(at::kDouble))
+      .mul_(-std::log(10000.0) / double(width))
+      .exp_();
+}
+
+at::Tensor waves(const at::Tensor& positions, const at::Tensor& rates,
+                 int64_t width) {
+  const auto angle = positions.unsqueeze(1) * rates;
   return at::stack({angle.sin(), angle.cos()}, 2)
       .flatten(1)
       .narrow(1, 0, width);
+}
+
+}  // namespace
+
+at::Tensor sinusoids(int64_t first, int64_t length, int64_t width) {
+  return waves(at::arange(first, first + length, at::kDouble),
+               rates_of(width, at::kCPU), width);
 }
 
 Positions::Positions(const Config& config, ParameterStore& store)
@@ -44,6 +54,8 @@ Positions::Positions(const Config& config, ParameterStore& store)
           "positions." + std::to_string(axis) + ".weight",
           sinusoids(0, shape_[axis], config.model.axial_dims[axis])));
     }
+  } else {
+    rates_ = rates_of(d_model_, placement_.device);
   }
 }
 
@@ -53,30 +65,46 @@ int64_t Positions::limit() const {
                          std::multiplies<>());
 }
 
-at::Tensor Positions::encode(int64_t first, int64_t length) const {
-  if (kind_ == "sinusoid") {
-    return sinusoids(first, length, d_model_, placement_.device)
-        .to(placement_.type);
-  }
+void Positions::require_within(int64_t count) const {
   const int64_t most = limit();
-  require(first + length <= most, "positions: this model has ", most,
-          " positions, got ", first + length,
+  require(count <= most, "positions: this model has ", most, " positions, got ",
+          count,
           "; train with a larger train.length or model.axial_shape, or with "
           "sinusoid positions");
+}
+
+at::Tensor Positions::encode(int64_t first, int64_t length) const {
+  require_within(first + length);
   if (shape_.size() == 1) return tables_[0].narrow(0, first, length);
-  const auto position = at::arange(
+  const auto positions = at::arange(
       first, first + length,
       at::TensorOptions().dtype(at::kLong).device(placement_.device));
+  if (kind_ != "sinusoid") return encode(positions);
+  // In parts: the angles are float64.
+  constexpr int64_t kPart = 4096;
   std::vector<at::Tensor> parts;
-  int64_t below = most;  // positions that share a coordinate of this axis
+  for_each_part(length, kPart, [&](int64_t at, int64_t n) {
+    parts.push_back(encode(positions.narrow(0, at, n)));
+  });
+  return parts.size() == 1 ? parts[0] : at::cat(parts);
+}
+
+at::Tensor Positions::encode(const at::Tensor& positions) const {
+  if (kind_ == "sinusoid") {
+    return waves(positions, rates_, d_model_).to(placement_.type);
+  }
+  std::vector<at::Tensor> parts;
+  int64_t below = limit();  // positions that share a coordinate of this axis
   for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
     below /= shape_[axis];
     const auto coordinate =
-        position.div(below, "floor").remainder(shape_[axis]);
+        shape_.size() == 1
+            ? positions
+            : positions.div(below, "floor").remainder(shape_[axis]);
     // Not index_select, whose gradient is summed in any order on a GPU.
     parts.push_back(at::embedding(tables_[axis], coordinate));
   }
-  return at::cat(parts, 1);
+  return parts.size() == 1 ? parts[0] : at::cat(parts, 1);
 }
 
 }  // namespace reformer

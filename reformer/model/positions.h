@@ -22,6 +22,13 @@ class Positions {
   // tables. Throws Error beyond the last position.
   at::Tensor encode(int64_t first, int64_t length) const;
 
+  // [n, d_model] of positions [n] int64 on the model's device, which are not
+  // looked at: the caller calls require_within.
+  at::Tensor encode(const at::Tensor& positions) const;
+
+  // Throws Error unless there are so many positions.
+  void require_within(int64_t count) const;
+
   // How many positions there are; as many as a kernel can count where sinusoids
   // tell them apart.
   int64_t limit() const;
@@ -32,10 +39,10 @@ class Positions {
   Placement placement_;
   std::vector<int64_t> shape_;      // axial: the axes' lengths
   std::vector<at::Tensor> tables_;  // [axis length, axis width]
+  at::Tensor rates_;                // sinusoid: of each pair of columns
 };
 
 // Row p: sin and cos of p / 10000^(2i / width), [length, width] float64.
-at::Tensor sinusoids(int64_t first, int64_t length, int64_t width,
-                     at::Device device = at::kCPU);
+at::Tensor sinusoids(int64_t first, int64_t length, int64_t width);
 
 }  // namespace reformer

@@ -47,10 +47,9 @@ void run(const at::Tensor& q, const KeyValueCache& cache,
          const AttendedPositions& attended, const at::Tensor& output) {
   auto newest = cache.lengths();
   for (auto& position : newest) --position;
-  const auto pages = cache.pages<T>();
   kernels::DecodeAttentionArgs<T> args{};
   args.q = rows_of<T>(q);
-  args.pages = pages.data();
+  args.pages = cache.pages<T>();
   args.position = newest.data();
   args.ranges = attended.ranges.data();
   args.lists = attended.lists.data();

@@ -1,6 +1,7 @@
 #include "reformer/ops/device.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
@@ -72,6 +73,18 @@ void* current_stream(const at::Tensor& x) {
 
 at::Tensor workspace_of(int64_t bytes, const at::Tensor& x) {
   return at::empty({bytes}, x.options().dtype(at::kByte));
+}
+
+at::Tensor copied_to(const at::Tensor& x, at::Device device) {
+  if (x.device() == device) return x;
+  // From pinned memory the copy joins the queue; from any other the host would
+  // wait for all that is in it.
+  return (device.is_cpu() ? x : x.pin_memory())
+      .to(device, x.scalar_type(), /*non_blocking=*/!device.is_cpu());
+}
+
+at::Tensor copied_to(const std::vector<int64_t>& numbers, at::Device device) {
+  return copied_to(at::tensor(numbers, at::kLong), device);
 }
 
 void synchronize(at::Device device) {

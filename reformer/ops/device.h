@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <vector>
 
 namespace reformer {
 
@@ -26,6 +27,11 @@ void* current_stream(const at::Tensor& x);
 
 // Memory for a kernel on the device of `x`, freed in the order of its stream.
 at::Tensor workspace_of(int64_t bytes, const at::Tensor& x);
+
+// The same tensor on `device`, [n] int64 of `numbers` likewise. Nothing waits
+// for a GPU: the copies join the queue of its current stream.
+at::Tensor copied_to(const at::Tensor& x, at::Device device);
+at::Tensor copied_to(const std::vector<int64_t>& numbers, at::Device device);
 
 // Waits until all work on the device is done; nothing to do for the CPU.
 void synchronize(at::Device device);

@@ -1,11 +1,14 @@
 #include "reformer/ops/key_value_cache.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "reformer/core/errors.h"
 #include "reformer/ops/checks.h"
+#include "reformer/ops/device.h"
 
 namespace reformer {
 namespace {
@@ -13,100 +16,168 @@ namespace {
 constexpr const char* kOp = "key_value_cache";
 
 template <class T>
-void run(const at::Tensor& k, const at::Tensor& v,
-         const std::vector<int64_t>& first, const std::vector<int64_t>& counts,
-         const KeyValueCache& cache) {
-  const auto pages = cache.pages<T>();
+kernels::AppendKeysArgs<T> arguments(const at::Tensor& k, const at::Tensor& v,
+                                     const at::Tensor& buckets,
+                                     const KeyValueCache& cache) {
   kernels::AppendKeysArgs<T> args{};
   args.k = rows_of<T>(k);
   args.v = rows_of<T>(v);
-  args.pages = pages.data();
-  args.first = first.data();
-  args.counts = counts.data();
+  if (buckets.defined()) args.buckets = buckets.const_data_ptr<uint16_t>();
+  args.pages = cache.pages<T>();
   args.unit_keys = cache.shared_qk();
+  args.kept = cache.kept();
   args.batch = cache.batch();
   args.heads = cache.heads();
+  args.length = k.size(2);
   args.d_head = cache.d_head();
+  return args;
+}
+
+template <class T>
+void run_on_cpu(kernels::AppendKeysArgs<T> args,
+                const std::vector<int64_t>& first,
+                const std::vector<int64_t>& counts) {
+  args.first = first.data();
+  args.counts = counts.data();
   kernels::cpu::append_keys(args);
+}
+
+template <class T>
+void run_on_cuda(kernels::AppendKeysArgs<T> args, const at::Tensor& k,
+                 const std::vector<int64_t>& first,
+                 const std::vector<int64_t>& counts) {
+  const auto device_first = copied_to(first, k.device());
+  const auto device_counts = copied_to(counts, k.device());
+  args.first = device_first.const_data_ptr<int64_t>();
+  args.counts = device_counts.const_data_ptr<int64_t>();
+  kernels::cuda::append_keys(args, current_stream(k));
+}
+
+void check_buckets(const at::Tensor& buckets, const at::Tensor& k,
+                   int64_t marks) {
+  require(buckets.defined() == (marks > 0), kOp, ": buckets are ",
+          marks > 0 ? "required" : "not kept", " here");
+  if (marks == 0) return;
+  check_bucket_shape(kOp, buckets);
+  require(buckets.sizes() ==
+              at::IntArrayRef({k.size(0), k.size(1), marks, k.size(2)}),
+          kOp, ": buckets must be [", k.size(0), ", ", k.size(1), ", ", marks,
+          ", ", k.size(2), "], got sizes ", buckets.sizes());
 }
 
 }  // namespace
 
-KeyValueCache::KeyValueCache(int64_t batch, int64_t heads, int64_t d_head,
-                             bool shared_qk, at::ScalarType type, int64_t reach)
-    : heads_(heads),
-      d_head_(d_head),
-      shared_qk_(shared_qk),
-      type_(type),
-      reach_(reach),
-      lengths_(batch, 0),
-      blocks_(batch),
-      pages_(batch) {
-  require(type == at::kFloat || type == at::kDouble, kOp,
-          ": float32 or float64 is required, got ", at::toString(type));
+KeyValueCache::KeyValueCache(const KeyValueConfig& config)
+    : config_(config),
+      shape_{config.heads, kernels::page_row_width(config.d_head),
+             config.marks},
+      lengths_(config.batch, 0),
+      pages_(config.batch) {
+  const bool on_cpu = config.device.is_cpu();
+  require(config.type == at::kFloat ||
+              config.type == (on_cpu ? at::kDouble : at::kBFloat16),
+          kOp, ": float32 or ", on_cpu ? "float64" : "bfloat16",
+          " is required, got ", at::toString(config.type));
+  if (on_cpu) return;
+  arrivals_ = at::zeros({config.batch, config.heads},
+                        at::TensorOptions(config.device).dtype(at::kInt));
 }
 
-void KeyValueCache::make_room(int64_t row, int64_t length) {
-  auto& pages = pages_[row];
-  const auto count = [&] { return static_cast<int64_t>(pages.size()); };
-  const int64_t in_reach =
-      (reach_ + kernels::kPagePositions - 1) / kernels::kPagePositions;
-  while (count() * kernels::kPagePositions < length) {
-    if (reach_ > 0 && count() >= in_reach) {
-      pages.push_back(pages[count() - in_reach]);  // out of reach: again
-      continue;
-    }
-    // As many as there are, up to 16: LibTorch puts large blocks on huge pages,
-    // of several small ones the edges stay outside.
-    const int64_t n = std::clamp<int64_t>(count(), 1, reach_ > 0 ? 1 : 16);
-    blocks_[row].push_back(at::empty({n, heads_, kernels::kPagePositions, 2,
-                                      kernels::page_row_width(d_head_)},
-                                     type_));
-    for (int64_t i = 0; i < n; ++i) {
-      pages.push_back(blocks_[row].back()[i].mutable_data_ptr());
-    }
+int64_t KeyValueCache::kept() const {
+  constexpr int64_t kPage = kernels::kPagePositions;
+  if (config_.reach == 0) return std::numeric_limits<int64_t>::max();
+  return (config_.reach + kPage - 1) / kPage * kPage;
+}
+
+void KeyValueCache::add_pages(std::vector<void*>& pages) {
+  const auto count = static_cast<int64_t>(pages.size());
+  const int64_t in_reach = kept() / kernels::kPagePositions;
+  if (count >= in_reach) {
+    pages.push_back(pages[count - in_reach]);  // out of reach: again
+    return;
+  }
+  // On a CPU as many as there are, up to 16: LibTorch puts large blocks on huge
+  // pages, of several small ones the edges stay outside.
+  const bool single = config_.reach > 0 || !config_.device.is_cpu();
+  const int64_t n = std::clamp<int64_t>(count, 1, single ? 1 : 16);
+  const int64_t bytes = shape_.bytes(at::elementSize(config_.type));
+  blocks_.push_back(at::empty(
+      {n, bytes}, at::TensorOptions(config_.device).dtype(at::kByte)));
+  for (int64_t i = 0; i < n; ++i) {
+    pages.push_back(blocks_.back()[i].mutable_data_ptr());
   }
 }
 
-void KeyValueCache::append(const at::Tensor& k, const at::Tensor& v,
-                           const std::vector<int64_t>& counts) {
-  check_vectors(kOp, "k", k);
-  check_on_cpu(kOp, "k", k);
-  check_like(kOp, "v", v, "k", k);
-  require(k.size(0) == batch() && k.size(1) == heads_ && k.size(3) == d_head_ &&
-              k.scalar_type() == type_,
-          kOp, ": k must be ", at::toString(type_), " [", batch(), ", ", heads_,
-          ", length, ", d_head_, "], got ", at::toString(k.scalar_type()), " ",
-          k.sizes());
-  require(static_cast<int64_t>(counts.size()) == batch(), kOp,
-          ": a count for each of ", batch(), " rows is required, got ",
-          counts.size());
-  const auto first = lengths_;
+void KeyValueCache::write_table() {
+  std::size_t capacity = 1;
+  for (const auto& pages : pages_) capacity = std::max(capacity, pages.size());
+  auto table = at::empty({batch(), static_cast<int64_t>(capacity)}, at::kLong);
+  static_assert(sizeof(void*) == sizeof(int64_t));
+  auto* rows = static_cast<void**>(table.mutable_data_ptr());
+  for (std::size_t row = 0; row < pages_.size(); ++row) {
+    const auto& pages = pages_[row];
+    std::fill(std::copy(pages.begin(), pages.end(), rows + row * capacity),
+              rows + (row + 1) * capacity, nullptr);
+  }
+  table_ = copied_to(table, config_.device);
+}
+
+void KeyValueCache::make_room(const std::vector<int64_t>& counts) {
+  bool grown = !table_.defined();
   for (int64_t row = 0; row < batch(); ++row) {
-    require(counts[row] >= 0 && counts[row] <= k.size(2), kOp,
-            ": counts must be from 0 to the length of k, ", k.size(2), ", got ",
-            counts[row]);
-    make_room(row, first[row] + counts[row]);
+    auto& pages = pages_[row];
+    while (static_cast<int64_t>(pages.size()) * kernels::kPagePositions <
+           lengths_[row] + counts[row]) {
+      add_pages(pages);
+      grown = true;
+    }
   }
-  const auto keys = with_contiguous_rows(k);
-  const auto values = with_contiguous_rows(v);
-  type_ == at::kDouble ? run<double>(keys, values, first, counts, *this)
-                       : run<float>(keys, values, first, counts, *this);
+  if (grown) write_table();
+}
+
+void KeyValueCache::advance(const std::vector<int64_t>& counts) {
   for (int64_t row = 0; row < batch(); ++row) lengths_[row] += counts[row];
 }
 
-template <class T>
-std::vector<kernels::KeyValuePages<T>> KeyValueCache::pages() const {
-  std::vector<kernels::KeyValuePages<T>> views;
-  for (const auto& pages : pages_) {
-    views.push_back({pages.data(), kernels::page_row_width(d_head_)});
+void KeyValueCache::append(const at::Tensor& k, const at::Tensor& v,
+                           const std::vector<int64_t>& counts,
+                           const at::Tensor& buckets) {
+  check_vectors(kOp, "k", k);
+  check_like(kOp, "v", v, "k", k);
+  require(
+      k.size(0) == batch() && k.size(1) == heads() && k.size(3) == d_head() &&
+          k.scalar_type() == type() && k.device() == config_.device,
+      kOp, ": k must be ", at::toString(type()), " [", batch(), ", ", heads(),
+      ", length, ", d_head(), "] on ", config_.device.str(), ", got ",
+      at::toString(k.scalar_type()), " ", k.sizes(), " on ", k.device().str());
+  check_buckets(buckets, k, config_.marks);
+  require(static_cast<int64_t>(counts.size()) == batch(), kOp,
+          ": a count for each of ", batch(), " rows is required, got ",
+          counts.size());
+  for (const int64_t count : counts) {
+    require(count >= 0 && count <= k.size(2), kOp,
+            ": counts must be from 0 to the length of k, ", k.size(2), ", got ",
+            count);
   }
-  return views;
+  make_room(counts);
+  const auto keys = with_contiguous_rows(k);
+  const auto values = with_contiguous_rows(v);
+  const auto ids = buckets.defined() ? buckets.contiguous() : buckets;
+  const auto args = [&]<class T>() {
+    return arguments<T>(keys, values, ids, *this);
+  };
+  switch (type()) {
+    case at::kDouble:
+      run_on_cpu(args.operator()<double>(), lengths_, counts);
+      break;
+    case at::kBFloat16:
+      run_on_cuda(args.operator()<kernels::Bf16>(), k, lengths_, counts);
+      break;
+    default:
+      k.is_cuda() ? run_on_cuda(args.operator()<float>(), k, lengths_, counts)
+                  : run_on_cpu(args.operator()<float>(), lengths_, counts);
+  }
+  advance(counts);
 }
-
-template std::vector<kernels::KeyValuePages<float>> KeyValueCache::pages()
-    const;
-template std::vector<kernels::KeyValuePages<double>> KeyValueCache::pages()
-    const;
 
 }  // namespace reformer

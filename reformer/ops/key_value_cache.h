@@ -9,45 +9,73 @@
 
 namespace reformer {
 
+struct KeyValueConfig {
+  int64_t batch = 1;
+  int64_t heads = 1;
+  int64_t d_head = 0;
+  bool shared_qk = false;  // keys are queries, and are kept as k / |k|
+                           // (interval_attention has the rule)
+  at::ScalarType type = at::kFloat;  // or float64; on CUDA or bfloat16
+  int64_t reach = 0;  // only the last so many positions will be asked for, and
+                      // older ones make room; 0: all are kept
+  int64_t marks = 0;  // buckets kept with each position: rounds of attend_next
+                      // on CUDA
+  at::Device device = at::kCPU;
+};
+
 // Rows of the batch are of different lengths and know nothing of each other.
 class KeyValueCache {
  public:
-  // `shared_qk`: keys are queries, and are kept as k / |k| (interval_attention
-  // has the rule). `type`: float32 or float64. `reach`: only the last so many
-  // positions will be asked for, and older ones make room; 0: all are kept.
-  KeyValueCache(int64_t batch, int64_t heads, int64_t d_head, bool shared_qk,
-                at::ScalarType type, int64_t reach = 0);
+  explicit KeyValueCache(const KeyValueConfig& config);
 
-  //   k, v    [batch, heads, length, d_head]
-  //   counts  [batch]: how many of `length` a row has; the others are not read
+  //   k, v     [batch, heads, length, d_head]
+  //   counts   [batch]: how many of `length` a row has; the others are not read
+  //   buckets  [batch, heads, marks, length] uint16; undefined without marks
   void append(const at::Tensor& k, const at::Tensor& v,
-              const std::vector<int64_t>& counts);
+              const std::vector<int64_t>& counts,
+              const at::Tensor& buckets = {});
 
-  int64_t batch() const { return static_cast<int64_t>(lengths_.size()); }
-  int64_t heads() const { return heads_; }
-  int64_t d_head() const { return d_head_; }
-  bool shared_qk() const { return shared_qk_; }
-  int64_t reach() const { return reach_; }
-  at::ScalarType type() const { return type_; }
+  // For whoever writes keys and values by itself: pages for so many more
+  // positions of each row, and then that they are written.
+  void make_room(const std::vector<int64_t>& counts);
+  void advance(const std::vector<int64_t>& counts);
+
+  const KeyValueConfig& config() const { return config_; }
+  int64_t batch() const { return config_.batch; }
+  int64_t heads() const { return config_.heads; }
+  int64_t d_head() const { return config_.d_head; }
+  bool shared_qk() const { return config_.shared_qk; }
+  int64_t reach() const { return config_.reach; }
+  at::ScalarType type() const { return config_.type; }
+
+  // How many of a row's last positions still have a place: those in reach, in
+  // whole pages.
+  int64_t kept() const;
 
   // Positions of each row.
   const std::vector<int64_t>& lengths() const { return lengths_; }
 
-  // As the kernels see it, a view each row of the batch; until the next append.
+  // As kernels see it, until the next make_room; T: as rows_of's.
   template <class T>
-  std::vector<kernels::KeyValuePages<T>> pages() const;
+  kernels::PageTable<T> pages() const {
+    return {static_cast<void* const*>(table_.const_data_ptr()), table_.size(1),
+            shape_};
+  }
+
+  // [batch, heads] int32 zeros on CUDA, where attend_next counts blocks.
+  const at::Tensor& arrivals() const { return arrivals_; }
 
  private:
-  void make_room(int64_t row, int64_t length);
+  void add_pages(std::vector<void*>& pages);
+  void write_table();
 
-  int64_t heads_;
-  int64_t d_head_;
-  bool shared_qk_;
-  at::ScalarType type_;
-  int64_t reach_;
-  std::vector<int64_t> lengths_;                 // [batch]
-  std::vector<std::vector<at::Tensor>> blocks_;  // [batch], several pages each
-  std::vector<std::vector<void*>> pages_;        // [batch], one after the other
+  KeyValueConfig config_;
+  kernels::PageShape shape_;
+  std::vector<int64_t> lengths_;           // [batch]
+  std::vector<at::Tensor> blocks_;         // several pages each
+  std::vector<std::vector<void*>> pages_;  // [batch], one after the other
+  at::Tensor table_;     // [batch, capacity]: the same where kernels read it
+  at::Tensor arrivals_;  // on CUDA
 };
 
 }  // namespace reformer

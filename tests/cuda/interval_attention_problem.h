@@ -80,12 +80,13 @@ std::vector<float> make_vectors(const Case& c, Vectors kind,
   for (int64_t i = 0; i < c.rows(); ++i) {
     const int64_t centre = random() % 32;
     const bool zero = kind == Vectors::kWithZeros && random() % 5 == 0;
+    const double none = random() % 2 == 0 ? 0 : 1e-9;  // too short for a key
     for (int64_t e = 0; e < c.d; ++e) {
       double x = normal(random);
       if (kind == Vectors::kClustered) x = centres[centre * c.d + e] + 0.2 * x;
       if (kind == Vectors::kIdentical) x = centres[e];
       if (kind == Vectors::kLarge) x *= 20;
-      if (zero) x = 0;
+      if (zero) x *= none;
       out[i * c.d + e] = rounded<T>(x);
     }
   }

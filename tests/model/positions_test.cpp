@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -42,6 +43,18 @@ TEST(Positions, SinusoidHasNoParametersAndNoEnd) {
   EXPECT_TRUE(store.parameters().empty());
   EXPECT_TRUE(at::equal(positions.encode(100000, 3),
                         sinusoids(100000, 3, 24).to(at::kFloat)));
+}
+
+TEST(Positions, OfAnyOrderAreThoseOfARange) {
+  for (const std::string kind : {"learned", "axial", "sinusoid"}) {
+    ParameterStore store(0, at::kDouble);
+    const Positions positions(config_with(kind), store);
+    const auto some = at::tensor({41, 3, 59, 0, 3}, at::kLong);
+    const auto expected =
+        positions.encode(0, 60).detach().index_select(0, some);
+    const auto found = positions.encode(some).detach();
+    EXPECT_LE(relative_error(found, expected), 1e-13) << kind;
+  }
 }
 
 TEST(Positions, LearnedStartsAsTheSinusoids) {

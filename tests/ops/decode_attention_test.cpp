@@ -69,7 +69,7 @@ Case make_case(const std::vector<int64_t>& lengths, int64_t d_head,
 // In two parts, as a prompt and its continuation.
 KeyValueCache filled_cache(const Case& c, at::ScalarType type,
                            int64_t reach = 0) {
-  KeyValueCache cache(c.batch(), kHeads, c.d_head, c.shared_qk, type, reach);
+  KeyValueCache cache({c.batch(), kHeads, c.d_head, c.shared_qk, type, reach});
   const auto k = c.k.to(type);
   const auto v = c.v.to(type);
   std::vector<int64_t> first;
@@ -188,7 +188,7 @@ TEST(DecodeAttention, RefusesWhatDoesNotFit) {
   EXPECT_THROW(decode_attention(c.q, cache, bad), Error);
   EXPECT_THROW(decode_attention(c.q.to(at::kDouble), cache, c.attended), Error);
   EXPECT_THROW(decode_attention(c.k, cache, c.attended), Error);
-  KeyValueCache empty(1, kHeads, 16, true, at::kFloat);
+  KeyValueCache empty({1, kHeads, 16, /*shared_qk=*/true, at::kFloat});
   EXPECT_THROW(empty.append(c.k, c.v, {5, 7}), Error);
   EXPECT_THROW(empty.append(c.k.narrow(0, 0, 1), c.v.narrow(0, 0, 1), {8}),
                Error);

@@ -26,15 +26,16 @@ void write_row(const T* from, double factor, int64_t d, int64_t width, T* to) {
 
 template <class T>
 void append_head(const AppendKeysArgs<T>& args, int64_t batch, int64_t head) {
-  const auto& pages = args.pages[batch];
+  const auto pages = args.pages.row(batch);
   const T* k = args.k.head(batch, head);
   const T* v = args.v.head(batch, head);
   for (int64_t i = 0; i < args.counts[batch]; ++i) {
     const T* key = k + i * args.k.row_stride;
     const double factor = args.unit_keys ? inverse_norm(key, args.d_head) : 1;
     const int64_t position = args.first[batch] + i;
-    write_row(key, factor, args.d_head, pages.width, pages.key(head, position));
-    write_row(v + i * args.v.row_stride, 1, args.d_head, pages.width,
+    write_row(key, factor, args.d_head, pages.shape.width,
+              pages.key(head, position));
+    write_row(v + i * args.v.row_stride, 1, args.d_head, pages.shape.width,
               pages.value(head, position));
   }
 }

@@ -232,7 +232,8 @@ struct Update {
     if (tile.x.r == nullptr) return g * column_factor;
     const float r =
         tile.x.r[tile.matrix * tile.x.rows + tile.first_row() + row];
-    return g * rsqrtf(r / mean) * column_factor;
+    // Roots first: the quotient r / mean may be below what float32 holds.
+    return g * (rsqrtf(r) * sqrtf(mean)) * column_factor;
   }
 };
 

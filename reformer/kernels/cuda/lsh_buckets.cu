@@ -337,12 +337,18 @@ void launch(const LshBucketsArgs<T>& args, void* stream) {
 
   const int64_t round_bytes =
       args.n_factors * kTiles * kDepths * 32 * int64_t{sizeof(uint4)};
+  constexpr int64_t kStep = kWarps * kRowTiles * 16;
+  // Few vectors: loading rotations is all there is to do, and all
+  // multiprocessors should.
+  const int64_t most =
+      args.length <= kStep
+          ? ceil_div(args.batch * args.heads * args.rounds, multiprocessors())
+          : args.rounds;
   problem.rounds_per_block = static_cast<int>(
-      std::clamp<int64_t>(kMaxRotationBytes / round_bytes, 1, args.rounds));
+      std::clamp<int64_t>(kMaxRotationBytes / round_bytes, 1, most));
   problem.round_blocks =
       static_cast<int>(ceil_div(args.rounds, problem.rounds_per_block));
   // Not more blocks than fill the GPU: each loads the rotations anew.
-  constexpr int64_t kStep = kWarps * kRowTiles * 16;
   const int64_t others = args.batch * args.heads * problem.round_blocks;
   const int64_t wanted = ceil_div(3 * multiprocessors(), others);
   problem.rows_per_block =

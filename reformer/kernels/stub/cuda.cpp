@@ -3,16 +3,20 @@
 
 #include "reformer/core/errors.h"
 #include "reformer/kernels/adafactor.h"
+#include "reformer/kernels/attend_next.h"
+#include "reformer/kernels/bucket_rings.h"
 #include "reformer/kernels/bucket_sort.h"
 #include "reformer/kernels/counter_dropout.h"
 #include "reformer/kernels/cuda/interval_attention.h"
 #include "reformer/kernels/device.h"
 #include "reformer/kernels/device_graph.h"
 #include "reformer/kernels/interval_statistics.h"
+#include "reformer/kernels/key_value_pages.h"
 #include "reformer/kernels/layer_norm.h"
 #include "reformer/kernels/lsh_buckets.h"
 #include "reformer/kernels/lsh_intervals.h"
 #include "reformer/kernels/lsh_rotations.h"
+#include "reformer/kernels/row_products.h"
 
 namespace reformer::kernels::cuda {
 namespace {
@@ -57,6 +61,16 @@ void layer_norm_grad(const LayerNormGradArgs<float>&, void*) { absent(); }
 void layer_norm_grad(const LayerNormGradArgs<Bf16>&, void*) { absent(); }
 int64_t adafactor_plan(AdafactorTensor*, int64_t) { absent(); }
 void adafactor(const AdafactorArgs&, void*, void*) { absent(); }
+
+void append_keys(const AppendKeysArgs<float>&, void*) { absent(); }
+void append_keys(const AppendKeysArgs<Bf16>&, void*) { absent(); }
+void fill_bucket_rings(const FillBucketRingsArgs&, void*) { absent(); }
+int64_t attend_next_workspace(const AttendNextArgs<float>&) { absent(); }
+int64_t attend_next_workspace(const AttendNextArgs<Bf16>&) { absent(); }
+void attend_next(const AttendNextArgs<float>&, void*, void*) { absent(); }
+void attend_next(const AttendNextArgs<Bf16>&, void*, void*) { absent(); }
+void row_products(const RowProductsArgs<float>&, void*) { absent(); }
+void row_products(const RowProductsArgs<Bf16>&, void*) { absent(); }
 
 int64_t interval_attention_workspace(const IntervalAttentionArgs<Bf16>&) {
   absent();

@@ -44,7 +44,7 @@ class Query {
  public:
   Query(const DecodeAttentionArgs<T>& args, int64_t batch, int64_t head)
       : args_(args),
-        pages_(args.pages[batch]),
+        pages_(args.pages.row(batch)),
         head_(head),
         own_position_(args.position[batch]),
         range_(args.ranges[batch]),
@@ -87,17 +87,18 @@ class Query {
         if (in_range || !seen.insert(p)) continue;
         positions_[n_++] = p;
         // The value lies behind the key.
-        prefetch_row(pages_.key(head_, p), 2 * pages_.width);
+        prefetch_row(pages_.key(head_, p), 2 * pages_.shape.width);
       }
     }
   }
 
   void score() {
     alignas(64) T query[256];
-    copy_row(q_, args_.d_head, pages_.width, query);
-    scale_row(query, pages_.width, T(args_.scale), query);
+    copy_row(q_, args_.d_head, pages_.shape.width, query);
+    scale_row(query, pages_.shape.width, T(args_.scale), query);
     for (int64_t i = 0; i < n_; ++i) {
-      scores_[i] = dot(query, pages_.key(head_, positions_[i]), pages_.width);
+      scores_[i] =
+          dot(query, pages_.key(head_, positions_[i]), pages_.shape.width);
     }
   }
 
@@ -117,19 +118,19 @@ class Query {
 
   void add_values(T factor) {
     alignas(64) T sums[256];
-    zero_row(pages_.width, sums);
+    zero_row(pages_.shape.width, sums);
     for (int64_t i = 0; i < n_; ++i) {
       const T* value = pages_.value(head_, positions_[i]);
-      for (int64_t c = 0; c < pages_.width; c += kLanes<T>) {
+      for (int64_t c = 0; c < pages_.shape.width; c += kLanes<T>) {
         store(sums + c, load(sums + c) + load(value + c) * scores_[i]);
       }
     }
-    scale_row(sums, pages_.width, factor, sums);
+    scale_row(sums, pages_.shape.width, factor, sums);
     copy_row(sums, args_.d_head, args_.d_head, output_);
   }
 
   const DecodeAttentionArgs<T>& args_;
-  const KeyValuePages<T>& pages_;
+  const KeyValuePages<T> pages_;
   const int64_t head_;
   const int64_t own_position_;
   const PositionRange range_;

@@ -1,4 +1,4 @@
-#include "reformer/generate/bucket_lists.h"
+#include "reformer/ops/bucket_lists.h"
 
 #include <gtest/gtest.h>
 

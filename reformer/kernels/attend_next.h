@@ -1,0 +1,63 @@
+// The next position of each text on a GPU, in one kernel: it attends to what it
+// sees, then joins the pages and the rings (docs/numerics.md has the function).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "reformer/kernels/bucket_rings.h"
+#include "reformer/kernels/key_value_pages.h"
+
+namespace reformer::kernels {
+
+// What every head of a position sees, LSH rounds aside: the last so many before
+// it, `chunk` of whole ones too: those before it in its own chunk.
+struct EarlierPositions {
+  static constexpr int64_t kAll = int64_t{1} << 40;
+
+  int64_t last = 0;
+  int64_t chunk = 0;    // 0: none
+  bool itself = false;  // also its own
+
+  constexpr int64_t begin(int64_t position) const {
+    const int64_t n = last + (chunk > 0 ? position % chunk : 0);
+    return n < position ? position - n : 0;
+  }
+};
+
+inline constexpr int64_t kMaxNextRounds = 64;
+
+// All pointers are the device's. What a (row, head) sees is cut into parts, a
+// block each; the last block to arrive puts the parts together.
+template <class T>
+struct AttendNextArgs {
+  Rows<const T> q;  // [batch, heads, 1, d_head]
+  Rows<const T> k;  // of shared ones q
+  Rows<const T> v;
+  const uint16_t* buckets;  // [batch, heads, rounds]; null without rounds
+  const int64_t* position;  // [batch]: of q, k, v
+  PageTable<T> pages;       // with room for them, which they are written to
+  BucketRings rings;        // which the position joins; 0 rounds: none
+  EarlierPositions earlier;
+  int64_t longest;    // position of any row, at least
+  bool unit_keys;     // k / |k|, 0 where |k| <= kSmallestKeyNorm
+  double scale;       // of the scores
+  Rows<T> output;     // [batch, heads, 1, d_head], written: the own value where
+                      // nobody is seen
+  int32_t* arrivals;  // [batch, heads]: 0 before and after
+  int64_t batch;
+  int64_t heads;
+  int64_t d_head;  // a multiple of 8 up to 128
+};
+
+namespace cuda {
+// Bytes of the workspace.
+int64_t attend_next_workspace(const AttendNextArgs<float>& args);
+int64_t attend_next_workspace(const AttendNextArgs<Bf16>& args);
+void attend_next(const AttendNextArgs<float>& args, void* workspace,
+                 void* stream);
+void attend_next(const AttendNextArgs<Bf16>& args, void* workspace,
+                 void* stream);
+}  // namespace cuda
+
+}  // namespace reformer::kernels

@@ -1,0 +1,38 @@
+// Which positions fell into each bucket, the last of them, on a GPU.
+#pragma once
+
+#include <cstdint>
+
+namespace reformer::kernels {
+
+// A ring of positions for each bucket of each round of each (row, head): its
+// member i, counted from 0, lies at i % window until the ring comes round.
+struct BucketRings {
+  int32_t* members;  // [batch, heads, rounds, n_buckets, window]
+  int32_t* counts;   // [batch, heads, rounds, n_buckets]: members so far
+  int64_t rounds;
+  int64_t n_buckets;
+  int64_t window;
+
+  // Of `bucket` in that round of all rows' and heads' rounds.
+  constexpr int64_t bucket(int64_t round, int64_t bucket) const {
+    return round * n_buckets + bucket;
+  }
+};
+
+// All on the device.
+struct FillBucketRingsArgs {
+  const uint16_t* buckets;  // [batch, heads, rounds, length]
+  const int64_t* counts;    // [batch]: how many of `length` a row has
+  BucketRings rings;        // empty before
+  int64_t batch;
+  int64_t heads;
+  int64_t length;
+};
+
+namespace cuda {
+// Positions 0, 1, ... of each row, in that order.
+void fill_bucket_rings(const FillBucketRingsArgs& args, void* stream);
+}  // namespace cuda
+
+}  // namespace reformer::kernels

@@ -1,0 +1,43 @@
+// Writing one position's key and value into its page.
+#pragma once
+
+#include "reformer/kernels/cuda/eight.cuh"
+#include "reformer/kernels/interval_attention.h"
+#include "reformer/kernels/key_value_pages.h"
+
+namespace reformer::kernels::cuda {
+
+// What a key is multiplied with. In float64: the square of a large fp32 number
+// may not fit fp32. By a whole warp; all lanes have the result.
+template <class T>
+__device__ double unit_factor(const T* k, int d_head, int lane) {
+  double squares = 0;
+  for (int c = lane; c < d_head; c += 32) {
+    const double x = to_float(k[c]);
+    squares += x * x;
+  }
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) {
+    squares += __shfl_xor_sync(0xffffffff, squares, step);
+  }
+  const double norm = sqrt(squares);
+  return norm <= kSmallestKeyNorm ? 0 : 1 / norm;  // NaN stays NaN
+}
+
+// By a whole warp. Zeros behind d_head, up to the pages' width.
+template <class T>
+__device__ void write_key_value(const T* k, const T* v, bool unit_key,
+                                int d_head, int lane,
+                                const KeyValuePages<T>& pages, int64_t head,
+                                int64_t position) {
+  const double factor = unit_key ? unit_factor(k, d_head, lane) : 1;
+  T* key = pages.key(head, position);
+  T* value = pages.value(head, position);
+  for (int c = lane; c < pages.shape.width; c += 32) {
+    const bool there = c < d_head;
+    store(key + c, there ? float(to_float(k[c]) * factor) : 0.0f);
+    store(value + c, there ? to_float(v[c]) : 0.0f);
+  }
+}
+
+}  // namespace reformer::kernels::cuda

@@ -1,0 +1,35 @@
+// The attention of the next position of every text, which then belongs to the
+// text: a layer's step of generating token by token.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "reformer/kernels/attend_next.h"
+#include "reformer/ops/bucket_members.h"
+#include "reformer/ops/key_value_cache.h"
+
+namespace reformer {
+
+using kernels::EarlierPositions;
+
+struct NextPosition {
+  at::Tensor q;        // [batch, heads, 1, d_head]
+  at::Tensor k;        // likewise; undefined: shared with q
+  at::Tensor v;        // likewise
+  at::Tensor buckets;  // [batch, heads, rounds, 1] uint16; undefined without
+  at::Tensor
+      position;  // [batch] int64, the cache's lengths; read on CUDA alone
+};
+
+//   earlier  what every head sees
+//   members  what it sees besides, by its buckets: the last `window` members of
+//            each, each position counted once
+//   returns  [batch, heads, 1, d_head], no gradient: as decode_attention's
+//
+// Appends the position to the cache and to the members. On CUDA one kernel, for
+// which nothing waits; the cache's marks are then the rounds of the members.
+at::Tensor attend_next(const NextPosition& next,
+                       const EarlierPositions& earlier, KeyValueCache& cache,
+                       BucketMembers& members);
+
+}  // namespace reformer

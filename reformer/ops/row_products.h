@@ -1,0 +1,48 @@
+// Products with the matrices of a layer: of many rows by the library, of the
+// few that generating has by kernels that do all around them too.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "reformer/kernels/row_products.h"
+
+namespace reformer {
+
+using kernels::Activation;
+
+struct NormWeights {
+  at::Tensor weight;  // [width]
+  at::Tensor bias;    // [width]
+};
+
+struct LinearWeights {
+  at::Tensor weight;  // [outputs, width]
+  at::Tensor bias;    // [outputs]; undefined: none
+};
+
+// What normed_products computes with, and what its results are of.
+struct ProductTypes {
+  at::ScalarType compute = at::kFloat;
+  at::ScalarType result = at::kFloat;
+};
+
+//   x        [..., width] float32 or float64
+//   returns  [..., outputs] of each matrix: activation(LN(x) W^T + bias)
+//
+// Matrices that are not of type `compute` are converted every time.
+// Differentiable. Without gradients up to 8 rows on a GPU take one kernel.
+std::vector<at::Tensor> normed_products(
+    const at::Tensor& x, const NormWeights& norm,
+    const std::vector<LinearWeights>& matrices, const ProductTypes& types,
+    Activation activation = Activation::kNone);
+
+// y += x W^T + bias, without gradients.
+//
+//   x  [..., width], of the type to compute with
+//   y  [..., outputs] float32 or float64
+void add_product(const at::Tensor& x, const LinearWeights& matrix,
+                 const at::Tensor& y);
+
+}  // namespace reformer
