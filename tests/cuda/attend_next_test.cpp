@@ -188,7 +188,7 @@ TEST(CudaAttendNext, SeesRangesOfEveryKind) {
                "more than the parts' tiles");
   expect_right({{20, 5}, 40, 16, {}, {7, 7}}, "chunks");
   expect_right({{2040, 1}, 20, 16, {}, {1029}, true, 1030}, "limited reach");
-  expect_right({{20000, 5000}, 3, 128, {}, {1000}, true, 1001},
+  expect_right({{20000, 5000}, 3, 16, {}, {1000}, true, 1001},
                "prompts far longer than the reach");
   expect_right({{5, 0}, 5, 16, {}, {0}}, "nobody");
 }

@@ -80,7 +80,7 @@ std::vector<float> make_vectors(const Case& c, Vectors kind,
   for (int64_t i = 0; i < c.rows(); ++i) {
     const int64_t centre = random() % 32;
     const bool zero = kind == Vectors::kWithZeros && random() % 5 == 0;
-    const double none = random() % 2 == 0 ? 0 : 1e-9;  // too short for a key
+    const double none = zero && random() % 2 == 0 ? 1e-9 : 0;  // no key either
     for (int64_t e = 0; e < c.d; ++e) {
       double x = normal(random);
       if (kind == Vectors::kClustered) x = centres[centre * c.d + e] + 0.2 * x;
