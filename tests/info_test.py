@@ -9,7 +9,7 @@ import unittest
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = None  # set below
 
-KEYS = ("parameters peak_bytes peak_part working_bytes tokens_per_step "
+KEYS = ("device parameters peak_bytes peak_part working_bytes tokens_per_step "
         "flops_per_step keys_per_query positions longest_input n_buckets "
         "config").split()
 
@@ -57,6 +57,23 @@ class InfoTest(unittest.TestCase):
             path = pathlib.Path(folder) / "config.json"
             path.write_text(json.dumps(by_name["config"]))
             self.assertEqual(json_of(folder), by_name)
+
+    def test_a_gpu_s_memory_is_predicted_where_there_is_none(self):
+        here = json_of("text", "--device", "cpu")
+        there = json_of("text", "--device", "cuda")
+        self.assertEqual((here["device"], there["device"]), ("cpu", "cuda"))
+        self.assertEqual(here["parameters"], there["parameters"])
+        # bfloat16 in place of float32, but for statistics and fp32 sums.
+        self.assertLess(there["working_bytes"]["attention"],
+                        here["working_bytes"]["attention"])
+        visiting = json_of("text", "--device", "cuda", "--set",
+                           "train.parameters=host", "--set", "model.layers=12")
+        resident = json_of("text", "--device", "cuda", "--set",
+                           "model.layers=12")
+        self.assertLess(visiting["peak_bytes"]["parameters"],
+                        resident["peak_bytes"]["parameters"] / 2)
+        self.assertEqual(visiting["peak_bytes"]["streams"],
+                         resident["peak_bytes"]["streams"])
 
     def test_the_table_goes_to_stdout_without_json(self):
         run = info("text")
