@@ -3,11 +3,13 @@ same bytes twice, stopped, killed, resumed, and mistakes."""
 import json
 import os
 import pathlib
+import random
 import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = None  # set below
@@ -44,7 +46,9 @@ class RunsTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.whole = pathlib.Path(cls.folder.name) / "whole"
+        began = time.monotonic()
         run = train(cls.whole)
+        cls.seconds = time.monotonic() - began
         assert run.returncode == 0, run.stderr
 
     @classmethod
@@ -103,6 +107,31 @@ class RunsTest(unittest.TestCase):
             process.stderr.readline()
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0)
+        self.assert_same_as_whole(self.out())
+
+    def test_a_run_killed_at_random_moments_goes_on_bit_for_bit(self):
+        """Up to REFORMER_KILLS times; 2, because it takes seconds."""
+        kills = int(os.environ.get("REFORMER_KILLS", 2))
+        moments = random.Random(1)
+        command = [PROGRAM, "train", "duplication", "--out", str(self.out()),
+                   *TINY]
+        killed = 0
+        while True:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL)
+            try:
+                process.wait(moments.uniform(0, 2 * self.seconds / kills)
+                             if killed < kills else 300)
+                break
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                killed += 1
+            if (self.out() / "config.json").exists():
+                command = [PROGRAM, "train", "--resume", "--out",
+                           str(self.out()), "--threads", "1"]
+        self.assertEqual(process.returncode, 0)
+        self.assertGreater(killed, 0)
         self.assert_same_as_whole(self.out())
 
     def test_a_killed_run_goes_on_bit_for_bit(self):
