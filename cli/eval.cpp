@@ -1,5 +1,6 @@
 #include "cli/eval.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -7,8 +8,13 @@
 #include <vector>
 
 #include "cli/config_options.h"
+#include "cli/gnuplot.h"
 #include "cli/open_task.h"
 #include "cli/output.h"
+#include "cli/position_losses.h"
+#include "cli/table.h"
+#include "reformer/core/errors.h"
+#include "reformer/model/prediction.h"
 #include "reformer/train/checkpoint.h"
 #include "reformer/train/trainer.h"
 
@@ -21,12 +27,15 @@ struct EvalOptions {
   std::string split = "validation";
   std::vector<int64_t> rounds = {0};
   int64_t batches = 0;
+  int64_t length = 0;  // 0: as in training
+  bool by_position = false;
+  std::string png;
   std::string device = "auto";
   int64_t threads = 0;
   bool json = false;
 };
 
-std::string table_row(const Task& task, int64_t rounds, const Evaluation& e) {
+std::string line_of(const Task& task, int64_t rounds, const Evaluation& e) {
   char text[160];
   std::snprintf(text, sizeof(text), "rounds %lld: %s %.4f, accuracy %.2f%%\n",
                 static_cast<long long>(rounds), task.metric_name().c_str(),
@@ -48,27 +57,106 @@ std::string json_row(const EvalOptions& options, const Task& task, int64_t step,
   return row.dump() + "\n";
 }
 
-void run_eval(const EvalOptions& options) {
-  const auto device = use_machine(options.device, options.threads);
-  auto checkpoint = load_best_checkpoint(options.directory);
-  if (!options.data.empty()) checkpoint.config.task.data = options.data;
-  const auto task = open_task(checkpoint.config);
-  LanguageModel model(
-      checkpoint.config,
-      placement_of_trained(device, checkpoint.config.train.precision));
-  load_parameters(model, checkpoint.parameters);
-  const Split split =
-      options.split == "test" ? Split::kTest : Split::kValidation;
-  Report report(options.json);
-  report.text(options.directory + ", step " + std::to_string(checkpoint.step) +
-              ", " + options.split + " split\n");
-  for (const int64_t given : options.rounds) {
-    const int64_t rounds = given > 0 ? given : checkpoint.config.lsh.rounds;
-    report.progress("evaluating with rounds " + std::to_string(rounds));
-    const auto e = evaluate(model, *task, split, options.batches, rounds);
-    report.text(table_row(*task, rounds, e));
-    report.json(json_row(options, *task, checkpoint.step, rounds, e));
+// Shorter sequences for the same model: as many more of them in a batch.
+Config task_config(const Config& trained, int64_t length) {
+  Config config = trained;
+  if (length == 0) return config;
+  const int64_t most = longest_input(trained);
+  require(most == 0 || length <= most, "--length: this model takes at most ",
+          most, " positions, got ", length);
+  config.train.length = length;
+  config.train.batch =
+      std::max<int64_t>(1, trained.train.batch * trained.train.length / length);
+  return config;
+}
+
+// Evaluates one number of rounds after the other.
+class Eval {
+ public:
+  explicit Eval(const EvalOptions& options)
+      : options_(options),
+        device_(use_machine(options.device, options.threads)),
+        checkpoint_(loaded(options)),
+        task_(open_task(task_config(checkpoint_.config, options.length))),
+        model_(
+            checkpoint_.config,
+            placement_of_trained(device_, checkpoint_.config.train.precision)),
+        split_(options.split == "test" ? Split::kTest : Split::kValidation),
+        report_(options.json) {
+    load_parameters(model_, checkpoint_.parameters);
   }
+
+  void run() {
+    report_.text(options_.directory + ", step " +
+                 std::to_string(checkpoint_.step) + ", " + options_.split +
+                 " split\n");
+    for (const int64_t given : options_.rounds) {
+      const int64_t rounds = given > 0 ? given : checkpoint_.config.lsh.rounds;
+      report_.progress("evaluating with rounds " + std::to_string(rounds));
+      if (options_.by_position) {
+        evaluate_positions(rounds);
+      } else {
+        const auto e =
+            evaluate(model_, *task_, split_, options_.batches, rounds);
+        report_.text(line_of(*task_, rounds, e));
+        report_.json(json_row(options_, *task_, checkpoint_.step, rounds, e));
+      }
+    }
+    if (options_.png.empty()) return;
+    draw_picture(
+        position_script(curves_,
+                        options_.directory + ", " + options_.split + " split",
+                        task_->metric_name()),
+        options_.png);
+    report_.note("the picture is " + options_.png);
+  }
+
+ private:
+  static Checkpoint loaded(const EvalOptions& options) {
+    auto checkpoint = load_best_checkpoint(options.directory);
+    if (!options.data.empty()) checkpoint.config.task.data = options.data;
+    return checkpoint;
+  }
+
+  void evaluate_positions(int64_t rounds) {
+    auto values =
+        losses_by_position(model_, *task_, split_, options_.batches, rounds);
+    for (double& value : values) value = task_->metric_of(value);
+    curves_.push_back(
+        {std::to_string(rounds) + (rounds == 1 ? " round" : " rounds"),
+         position_ranges(values)});
+    report_.text("rounds " + std::to_string(rounds) + "\n");
+    for (const auto& [begin, end, value] : curves_.back().ranges) {
+      report_.text("  positions " + std::to_string(begin) + " to " +
+                   std::to_string(end - 1) + ": " + task_->metric_name() + " " +
+                   fixed(value, 4) + "\n");
+      nlohmann::ordered_json row;
+      row["directory"] = options_.directory;
+      row["split"] = options_.split;
+      row["step"] = checkpoint_.step;
+      row["rounds"] = rounds;
+      row["begin"] = begin;
+      row["end"] = end;
+      row["metric"] = task_->metric_name();
+      row["value"] = value;
+      report_.json(row.dump() + "\n");
+    }
+  }
+
+  const EvalOptions& options_;
+  at::Device device_;
+  Checkpoint checkpoint_;
+  std::unique_ptr<Task> task_;
+  LanguageModel model_;
+  Split split_;
+  Report report_;
+  std::vector<PositionCurve> curves_;
+};
+
+void run_eval(const EvalOptions& options) {
+  require(options.png.empty() || options.by_position,
+          "--png draws the loss against the position: it needs --by-position");
+  Eval(options).run();
 }
 
 }  // namespace
@@ -97,6 +185,16 @@ void add_eval(CLI::App& app, Action& action) {
       ->check(whole_number(0, kMaxLength))
       ->type_name("N")
       ->capture_default_str();
+  command
+      .add_option("--length", options->length,
+                  "positions of a sequence, at most the model's; 0: training's")
+      ->check(whole_number(0, kMaxLength))
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_flag("--by-position", options->by_position,
+                   "the loss by position in the sequence: does the model use "
+                   "what lies far back?");
+  command.add_option("--png", options->png, "draw that")->type_name("FILE");
   add_machine_options(command, options->device, options->threads);
   command.add_flag("--json", options->json, "one JSON object a line on stdout");
   command.callback(

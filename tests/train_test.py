@@ -175,6 +175,45 @@ class RunsTest(unittest.TestCase):
         self.assertNotEqual(rows[0]["loss"], rows[1]["loss"])
 
 
+class PositionsTest(unittest.TestCase):
+    """The loss by position, of a text of which every eighth byte is random."""
+
+    def test_ranges_hold_the_means_of_their_positions(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = pathlib.Path(folder) / "text"
+            noise = random.Random(1)
+            text.write_bytes(bytes(
+                noise.randrange(256) if i % 8 == 0 else 97 + i % 8
+                for i in range(40000)))
+            run = pathlib.Path(folder) / "run"
+            made = train(run, "--data", text, "--set", "train.length=256",
+                         "--set", "model.vocabulary=256", "--set",
+                         "lsh.n_buckets=0", *BRIEF, config="text")
+            self.assertEqual(made.returncode, 0, made.stderr)
+
+            def rows(*arguments):
+                found = reformer("eval", run, "--threads", 1, "--json",
+                                 *arguments)
+                self.assertEqual(found.returncode, 0, found.stderr)
+                return [json.loads(line) for line in found.stdout.split("\n")
+                        [:-1]]
+
+            ranges = rows("--by-position", "--batches", 3)
+            self.assertEqual([(r["begin"], r["end"]) for r in ranges],
+                             [(0, 64), (64, 128), (128, 256)])
+            [whole] = rows("--batches", 3)
+            mean = sum(r["value"] * (r["end"] - r["begin"]) for r in ranges)
+            self.assertAlmostEqual(mean / 256, whole["value"], places=5)
+            # Sequences of 64, four times as many: as the first 64 of others.
+            short = rows("--by-position", "--length", 64, "--batches", 3)
+            self.assertEqual([(r["begin"], r["end"]) for r in short],
+                             [(0, 64)])
+            self.assertNotEqual(short[0]["value"], ranges[0]["value"])
+            too_long = reformer("eval", run, "--length", 257)
+            self.assertEqual(too_long.returncode, 1)
+            self.assertIn("at most 256", too_long.stderr)
+
+
 class MistakesTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/nll_loss.h>
@@ -93,6 +94,18 @@ at::Tensor LanguageHead::loss(const Streams& y, const at::Tensor& symbols,
             weights.narrow(1, at, n), sums);
   });
   return sums;
+}
+
+at::Tensor LanguageHead::losses(const Streams& y,
+                                const at::Tensor& symbols) const {
+  const at::NoGradGuard no_grad;
+  auto losses = at::empty(symbols.sizes(), y.x1.options());
+  for_each_part(y.x1.size(1), chunk(y.x1.size(0)), [&](int64_t at, int64_t n) {
+    const auto log_p = at::log_softmax(logits(part_of(y, at, n)), 2);
+    const auto wanted = symbols.narrow(1, at, n).unsqueeze(2);
+    losses.narrow(1, at, n).copy_(log_p.gather(2, wanted).squeeze(2).neg_());
+  });
+  return losses;
 }
 
 at::Tensor LanguageHead::backward(const Streams& y, const at::Tensor& symbols,

@@ -49,7 +49,10 @@ class LanguageHead {
   at::Tensor loss(const Streams& y, const at::Tensor& symbols,
                   const at::Tensor& weights) const;
 
-  // Likewise, and adds the gradients of scale * (sum of losses) to the
+  // The loss of every symbol, [batch, length] on the device.
+  at::Tensor losses(const Streams& y, const at::Tensor& symbols) const;
+
+  // As `loss`, and adds the gradients of scale * (sum of losses) to the
   // parameters'; returns those of y in `d_y`. Logits of more than a part of the
   // positions never exist.
   at::Tensor backward(const Streams& y, const at::Tensor& symbols,

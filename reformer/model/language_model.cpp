@@ -77,6 +77,13 @@ LossSums LanguageModel::evaluate(const at::Tensor& symbols,
   return read(head_.loss(y, wanted, here(weights)));
 }
 
+at::Tensor LanguageModel::losses(const at::Tensor& symbols,
+                                 const Pass& pass) const {
+  const auto wanted = here(symbols);
+  const auto y = stack_->evaluate(begin(shifted(wanted)), pass, nullptr);
+  return head_.losses(y, wanted);
+}
+
 LossSums LanguageModel::train(const at::Tensor& symbols,
                               const at::Tensor& weights, const Pass& pass,
                               double scale) {

@@ -28,6 +28,9 @@ class LanguageModel {
   LossSums evaluate(const at::Tensor& symbols, const at::Tensor& weights,
                     const Pass& pass) const;
 
+  // The loss of every symbol, in nats, [batch, length] on the model's device.
+  at::Tensor losses(const at::Tensor& symbols, const Pass& pass) const;
+
   // Likewise, and adds the gradients of scale * (sum of losses) to those of the
   // parameters (Parameter::gradient).
   LossSums train(const at::Tensor& symbols, const at::Tensor& weights,

@@ -1,5 +1,6 @@
 #include "reformer/train/evaluation.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -24,23 +25,55 @@ void load_parameters(LanguageModel& model,
   }
 }
 
-Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
-                    int64_t batches, int64_t rounds) {
+namespace {
+
+// Calls body(batch, pass) for each batch of the split, at most `batches`.
+template <class Body>
+void for_each_batch(const LanguageModel& model, const Task& task, Split split,
+                    int64_t batches, int64_t rounds, const Body& body) {
   const int64_t all = task.evaluation_batches(split);
   const int64_t used = batches > 0 ? std::min(batches, all) : all;
   const Pass pass{static_cast<uint64_t>(model.config().train.seed), /*step=*/0,
                   /*training=*/false, rounds};
-  LossSums sums;
   for (int64_t i = 0; i < used; ++i) {
-    const Batch batch = task.evaluation_batch(split, i);
-    const auto part = model.evaluate(batch.symbols, batch.weights, pass);
-    sums += part;
+    body(task.evaluation_batch(split, i), pass);
   }
+}
+
+}  // namespace
+
+Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
+                    int64_t batches, int64_t rounds) {
+  LossSums sums;
+  for_each_batch(model, task, split, batches, rounds,
+                 [&](const Batch& batch, const Pass& pass) {
+                   sums += model.evaluate(batch.symbols, batch.weights, pass);
+                 });
   Evaluation evaluation;
   evaluation.loss = sums.mean_loss();
   evaluation.accuracy = sums.accuracy();
   evaluation.metric = task.metric_of(evaluation.loss);
   return evaluation;
+}
+
+std::vector<double> losses_by_position(const LanguageModel& model,
+                                       const Task& task, Split split,
+                                       int64_t batches, int64_t rounds) {
+  at::Tensor sums;
+  at::Tensor counts;
+  for_each_batch(
+      model, task, split, batches, rounds,
+      [&](const Batch& batch, const Pass& pass) {
+        const auto losses =
+            model.losses(batch.symbols, pass).to(at::kCPU, at::kDouble);
+        const auto counted = batch.weights.to(at::kDouble);
+        const auto part = (losses * counted).sum(0);
+        sums = sums.defined() ? sums + part : part;
+        counts = counts.defined() ? counts + counted.sum(0) : counted.sum(0);
+      });
+  const auto means = (sums / counts).contiguous();
+  const double* begin = means.const_data_ptr<double>();
+  return {begin, begin + means.numel()};
 }
 
 }  // namespace reformer

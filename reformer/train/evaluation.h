@@ -22,6 +22,11 @@ struct Evaluation {
 Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
                     int64_t batches, int64_t rounds);
 
+// The mean loss at each position of a sequence, NaN where nothing counted.
+std::vector<double> losses_by_position(const LanguageModel& model,
+                                       const Task& task, Split split,
+                                       int64_t batches, int64_t rounds);
+
 // A model with a checkpoint's parameters; throws Error when they do not fit.
 void load_parameters(LanguageModel& model,
                      const std::vector<NamedTensor>& parameters);

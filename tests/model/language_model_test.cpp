@@ -70,6 +70,17 @@ TEST(LanguageModel, PredictsEverySymbolExactlyOnce) {
   EXPECT_EQ(sums.correct, best.eq(symbols).sum().item<int64_t>());
 }
 
+TEST(LanguageModel, TellsTheLossOfEverySymbol) {
+  auto config = small_config();
+  config.model.loss_chunk = 16;  // in several parts
+  LanguageModel model(config, at::kDouble);
+  shake(model, 0.05);
+  const auto symbols = random_symbols(config, 1);
+  EXPECT_LE(relative_error(model.losses(symbols, evaluation_pass()),
+                           losses_of(model, symbols)),
+            1e-12);
+}
+
 TEST(LanguageModel, PredictsTheFirstSymbolFromTheStartSymbolAlone) {
   const auto config = small_config();
   LanguageModel model(config, at::kDouble);

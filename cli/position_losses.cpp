@@ -1,0 +1,55 @@
+#include "cli/position_losses.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "cli/gnuplot.h"
+
+namespace reformer::cli {
+
+std::vector<PositionRange> position_ranges(const std::vector<double>& values) {
+  constexpr int64_t kFirst = 64;
+  const auto count = static_cast<int64_t>(values.size());
+  std::vector<PositionRange> ranges;
+  for (int64_t begin = 0, end = kFirst; begin < count; begin = end, end *= 2) {
+    double sum = 0;
+    int64_t counted = 0;
+    for (int64_t i = begin; i < std::min(end, count); ++i) {
+      if (std::isnan(values[i])) continue;
+      sum += values[i];
+      ++counted;
+    }
+    if (counted == 0) continue;
+    ranges.push_back({begin, std::min(end, count), sum / double(counted)});
+  }
+  return ranges;
+}
+
+std::string position_script(const std::vector<PositionCurve>& curves,
+                            const std::string& title,
+                            const std::string& y_label) {
+  std::ostringstream script;
+  script.precision(10);
+  std::string plots;
+  for (size_t c = 0; c < curves.size(); ++c) {
+    script << "$curve" << c << " << EOD\n";
+    for (const auto& [begin, end, value] : curves[c].ranges) {
+      script << std::sqrt(double(std::max<int64_t>(begin, 32)) * double(end))
+             << " " << value << "\n";
+    }
+    script << "EOD\n";
+    plots += (c == 0 ? "" : ", ") + std::string("$curve") + std::to_string(c) +
+             " using 1:2 with linespoints linewidth 2 pointtype 7 title " +
+             gnuplot_quoted(curves[c].label) + " noenhanced";
+  }
+  script << "set title " << gnuplot_quoted(title)
+         << " noenhanced font ',16'\nset xlabel 'position'\nset ylabel "
+         << gnuplot_quoted(y_label)
+         << " noenhanced\nset logscale x 2\nset format x '%.0f'\n"
+            "set grid\nset border 3\nset tics nomirror\nset key top right\n"
+         << "plot " << plots << "\n";
+  return script.str();
+}
+
+}  // namespace reformer::cli
