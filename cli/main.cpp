@@ -10,6 +10,7 @@
 #include "cli/bench.h"
 #include "cli/command_line.h"
 #include "cli/eval.h"
+#include "cli/export.h"
 #include "cli/generate.h"
 #include "cli/info.h"
 #include "cli/machine.h"
@@ -37,6 +38,7 @@ void add_commands(CLI::App& app, Action& action) {
   app.set_version_flag("--version", std::string("reformer ") + kVersion);
   add_train(app, action);
   add_eval(app, action);
+  add_export(app, action);
   add_generate(app, action);
   add_plot(app, action);
   add_info(app, action);

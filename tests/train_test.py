@@ -167,6 +167,29 @@ class RunsTest(unittest.TestCase):
         self.assertEqual(config["model"]["d_model"], 16)
         self.assertTrue(list(self.whole.glob("events.out.tfevents.*")))
 
+    def test_an_exported_model_is_the_model(self):
+        def loss(folder):
+            run = reformer("eval", folder, "--json", "--threads", 1)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            return json.loads(run.stdout)["loss"]
+
+        exact, small = self.out(), self.out().with_suffix(".small")
+        run = reformer("export", self.whole, "--out", exact, "--type",
+                       "float32")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(sorted(f.name for f in exact.iterdir()),
+                         ["model.safetensors", "state.json"])
+        self.assertEqual(loss(exact), loss(self.whole))
+        run = reformer("export", self.whole, "--out", small)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertLess((small / "model.safetensors").stat().st_size,
+                        0.8 * (exact / "model.safetensors").stat().st_size)
+        self.assertAlmostEqual(loss(small), loss(self.whole), delta=0.02)
+        self.assertNotEqual(loss(small), loss(self.whole))
+        again = reformer("export", self.whole, "--out", small)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("exists already", again.stderr)
+
     def test_evaluates_with_other_rounds(self):
         run = reformer("eval", self.whole, "--rounds", "1,2", "--json",
                        "--threads", 1)

@@ -1,5 +1,6 @@
 #include "reformer/train/checkpoint.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
@@ -22,6 +23,9 @@ constexpr char kOptimizer[] = "optimizer.safetensors";
 constexpr char kState[] = "state.json";
 constexpr char kBest[] = "best";
 constexpr char kConfig[] = "config.json";
+
+// Of an exported file: for the names of its tensors.
+constexpr int64_t kHeaderRoom = 64 << 10;
 
 template <class Function>
 auto with_errors(Function function) {
@@ -93,18 +97,46 @@ class UnfinishedFolder {
   fs::path unfinished_;
 };
 
+using Files = std::vector<std::pair<std::string, std::vector<NamedTensor>>>;
+
 void write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint,
-                      bool best) {
+                      const Files& files, bool best) {
   CheckpointState state{checkpoint, {}};
   const Metadata metadata{{"format", "pt"},
                           {"step", std::to_string(checkpoint.step)}};
-  const auto write = [&](const char* name, const auto& tensors) {
+  for (const auto& [name, tensors] : files) {
     state.checksums[name] = write_safetensors(folder / name, tensors, metadata);
-  };
-  write(kModel, checkpoint.parameters);
-  write(kOptimizer, checkpoint.optimizer);
+  }
   if (best) write_file_atomically(folder / kBestMark, "");
   write_file_atomically(folder / kState, render_state(state));
+}
+
+// The parameters in files of at most so many bytes (0: one), in their order.
+Files parameter_files(const std::vector<NamedTensor>& parameters,
+                      int64_t most_bytes) {
+  std::vector<std::vector<NamedTensor>> parts(1);
+  int64_t bytes = 0;
+  for (const auto& parameter : parameters) {
+    const auto more = static_cast<int64_t>(parameter.value.nbytes());
+    require(most_bytes == 0 || more + kHeaderRoom <= most_bytes,
+            "export: ", parameter.name, " alone has ", more,
+            " bytes; a larger --file-size is required");
+    if (most_bytes > 0 && bytes + more + kHeaderRoom > most_bytes) {
+      parts.emplace_back();
+      bytes = 0;
+    }
+    parts.back().push_back(parameter);
+    bytes += more;
+  }
+  if (parts.size() == 1) return {{kModel, parts[0]}};
+  Files files;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    char name[64];
+    std::snprintf(name, sizeof(name), "model-%05zu-of-%05zu.safetensors", i + 1,
+                  parts.size());
+    files.emplace_back(name, parts[i]);
+  }
+  return files;
 }
 
 // Loading does not need the link, so a file system without links is no error;
@@ -154,8 +186,15 @@ std::vector<NamedTensor> load_tensors(const fs::path& path,
 Checkpoint load_folder(const fs::path& folder) {
   const fs::path path = folder / kState;
   CheckpointState state = parse_state(read_text(path), path);
-  state.checkpoint.parameters = load_tensors(folder / kModel, state);
-  state.checkpoint.optimizer = load_tensors(folder / kOptimizer, state);
+  // An exported model may have several files of parameters, in the order of
+  // their names, and has no optimizer state.
+  for (const auto& [name, checksum] : state.checksums) {
+    auto& tensors = name == kOptimizer ? state.checkpoint.optimizer
+                                       : state.checkpoint.parameters;
+    for (auto& tensor : load_tensors(folder / name, state)) {
+      tensors.push_back(std::move(tensor));
+    }
+  }
   return std::move(state.checkpoint);
 }
 
@@ -193,8 +232,10 @@ void save_checkpoint(const std::string& directory, const Checkpoint& checkpoint,
     const fs::path run(directory);
     remove_leftovers(run);
     UnfinishedFolder folder(run / folder_name(checkpoint.step));
-    write_checkpoint(folder.path(), checkpoint,
-                     best || was_best(run, checkpoint.step));
+    write_checkpoint(
+        folder.path(), checkpoint,
+        {{kModel, checkpoint.parameters}, {kOptimizer, checkpoint.optimizer}},
+        best || was_best(run, checkpoint.step));
     folder.commit();
     prune(run, checkpoint.step, checkpoint.config.train.keep);
   });
@@ -220,6 +261,24 @@ Checkpoint load_best_checkpoint(const std::string& directory) {
         });
     require(checkpoint.has_value(), directory, ": holds no checkpoint");
     return std::move(*checkpoint);
+  });
+}
+
+void export_model(const std::string& directory, const Checkpoint& checkpoint,
+                  at::ScalarType type, int64_t most_bytes) {
+  with_errors([&] {
+    const fs::path path(directory);
+    require(!fs::exists(path), directory,
+            ": exists already; choose another folder");
+    std::vector<NamedTensor> rounded;
+    for (const auto& [name, value] : checkpoint.parameters) {
+      rounded.push_back({name, value.detach().to(type)});
+    }
+    const auto files = parameter_files(rounded, most_bytes);
+    if (path.has_parent_path()) fs::create_directories(path.parent_path());
+    UnfinishedFolder folder(fs::absolute(path));
+    write_checkpoint(folder.path(), checkpoint, files, /*best=*/false);
+    folder.commit();
   });
 }
 

@@ -55,6 +55,13 @@ std::optional<Checkpoint> load_latest_checkpoint(const std::string& directory);
 // none. DIR may also be a checkpoint itself: RUN/step-00001000, RUN/best.
 Checkpoint load_best_checkpoint(const std::string& directory);
 
+// Writes a trained model for use elsewhere into a new folder, which
+// load_best_checkpoint reads: parameters of `type`, no optimizer state, in files
+// of at most most_bytes (0: one file). Throws Error where the folder exists or a
+// tensor is larger than a file may be.
+void export_model(const std::string& directory, const Checkpoint& checkpoint,
+                  at::ScalarType type, int64_t most_bytes);
+
 // Makes the run's folder, with its config.json; throws Error when it already
 // holds a run or anything else.
 void create_run_directory(const std::string& directory, const Config& config);
