@@ -2,9 +2,11 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <numeric>
 
 #include "cli/open_task.h"
@@ -132,6 +134,14 @@ at::Tensor completions(const LanguageModel& model, const at::Tensor& given,
   });
 }
 
+// Before hours are spent on what cannot be written.
+void require_writable(const std::string& path, int64_t size) {
+  const auto black = at::zeros({size * size * 3}, at::kLong);
+  const std::string beside = path + ".part";
+  write_png(beside, image_of(black, size));
+  std::filesystem::remove(beside);
+}
+
 }  // namespace
 
 void CompleteImagesOptions::add_to(CLI::App& command) {
@@ -171,6 +181,7 @@ void complete_images(const CompleteImagesOptions& options,
                      const CompletionConfig& config,
                      const LanguageModel& model) {
   const int64_t size = model.config().task.image_size;
+  require_writable(options.out, size);
   const auto pictures = originals(options, model.config());
   const int64_t given = size / 2 * size * 3;  // the upper half
   const auto completed = completions(

@@ -1,5 +1,6 @@
 #include "cli/train.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -32,13 +33,42 @@ void make_absolute(std::string& file) {
   }
 }
 
-// A resumed run is the one in its folder: its own config, and no other.
+// Of how long, how often and where: the model and its data stay what they are.
+const std::vector<std::string> kChangeable = {"train.steps",
+                                              "train.minutes",
+                                              "train.log_every",
+                                              "train.evaluate_every",
+                                              "train.evaluate_batches",
+                                              "train.keep",
+                                              "train.checkpoint_every",
+                                              "train.parameters",
+                                              "train.device_memory",
+                                              "train.graph"};
+
+void require_changeable(const std::string& assignment) {
+  const std::string key = assignment.substr(0, assignment.find('='));
+  if (std::find(kChangeable.begin(), kChangeable.end(), key) !=
+      kChangeable.end()) {
+    return;
+  }
+  std::string keys;
+  for (const auto& one : kChangeable) keys += (keys.empty() ? "" : ", ") + one;
+  throw Error(
+      "--resume: " + key +
+      " is the run's own and cannot be changed; --set takes with it: " + keys);
+}
+
+// A resumed run is the one in its folder.
 Config run_config(const TrainOptions& options) {
   if (!options.resume) return options.config.load();
-  require(options.config.name.empty() && options.config.assignments.empty(),
-          "--resume goes on with the config in ", options.out,
-          ": give no CONFIG and no --set with it");
-  return load_run_config(options.out);
+  require(options.config.name.empty(), "--resume goes on with the config in ",
+          options.out, ": give no CONFIG with it");
+  Config config = load_run_config(options.out);
+  for (const auto& assignment : options.config.assignments) {
+    require_changeable(assignment);
+  }
+  set_values(config, options.config.assignments);
+  return config;
 }
 
 Config resolved_config(const TrainOptions& options) {

@@ -144,6 +144,18 @@ class RunsTest(unittest.TestCase):
                 self.assert_same_as_whole(self.out())
                 subprocess.run(["rm", "-r", self.out()], check=True)
 
+    def test_a_run_goes_on_longer_and_in_host_memory(self):
+        """Where parameters live and how long it takes may change."""
+        begun = train(self.out(), "--set", "train.steps=100")
+        self.assertEqual(begun.returncode, 0, begun.stderr)
+        run = reformer("train", "--resume", "--out", self.out(), "--threads",
+                       1, "--set", f"train.steps={STEPS}", "--set",
+                       "train.parameters=host")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        # Step 100 was evaluated as the last one: losses are those of whole.
+        self.assertTrue(self.files(self.out()) == self.files(self.whole))
+        self.assertTrue(self.losses(self.out()) == self.losses(self.whole))
+
     def test_other_threads_are_a_warning(self):
         process = self.started(step=50)
         process.kill()
@@ -303,7 +315,10 @@ class MistakesTest(unittest.TestCase):
         self.assertEqual(train(self.out, *quick).returncode, 0)
         model = (self.out / "step-00000002/model.safetensors").read_bytes()
         self.assert_refused(train(self.out, *quick), str(self.out), "--resume")
-        self.assert_refused(train(self.out, "--resume", *quick), "--set")
+        self.assert_refused(train(self.out, "--resume", *quick), "CONFIG")
+        self.assert_refused(
+            reformer("train", "--resume", "--out", self.out, "--set",
+                     "model.layers=3"), "model.layers", "train.steps")
         self.assertEqual(
             (self.out / "step-00000002/model.safetensors").read_bytes(), model)
 

@@ -27,7 +27,7 @@ ImageSplit split_named(const std::string& name) {
     if (word == "val" || word == "valid" || word == "validation") {
       return ImageSplit::kValidation;
     }
-    if (word == "test") return ImageSplit::kTest;
+    if (word == "test" || word == "testing") return ImageSplit::kTest;
     const size_t slash = rest.find('/');
     if (slash == std::string_view::npos) break;
     rest.remove_prefix(slash + 1);

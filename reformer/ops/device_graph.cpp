@@ -1,6 +1,7 @@
 #include "reformer/ops/device_graph.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 
 #include "reformer/core/errors.h"
 #include "reformer/kernels/device_graph.h"
@@ -13,7 +14,10 @@ DeviceGraph::DeviceGraph(c10::Device device)
 
 DeviceGraph::~DeviceGraph() {
   if (graph_ == nullptr) return;
-  synchronize(device_);  // the last replay still uses the memory
+  try {
+    synchronize(device_);        // the last replay still uses the memory
+  } catch (const c10::Error&) {  // the device is lost, and was reported
+  }
   kernels::cuda::destroy_graph(graph_);
 }
 

@@ -7,9 +7,9 @@
 
 namespace reformer {
 
-// From here on LibTorch takes no more of the device than this; what would need
-// more is an Error of its own, out of memory.
-void limit_device_memory(c10::Device device, int64_t bytes);
+// From here on LibTorch takes no more of the device than this, CUDA's own memory
+// aside; what would need more is out of memory, a c10::Error.
+void limit_device_memory(c10::Device device, double gibibytes);
 
 // Memory that serves one recording (DeviceGraph) and nobody else: a repeated
 // graph writes to the places it was recorded with. From begin to end whatever

@@ -20,9 +20,9 @@ constexpr int64_t kHeldOut = 20;  // one of so many
 
 void require_pictures(const std::string& source, const char* split,
                       int64_t count) {
-  require(count > 0, source, ": no picture for ", split,
-          "; name its folders train, validation and test, or set "
-          "task.validation and task.test");
+  require(count > 0, source, ": no picture is left for ", split,
+          "; more of them, folders named train, validation and test, or "
+          "task.validation and task.test are required");
 }
 
 }  // namespace

@@ -10,10 +10,9 @@ namespace reformer {
 
 class BatchSource {
  public:
-  // Batches of `task`, `accumulate` a step, from the `first` on. Those for a
-  // GPU
-  // (`ahead`) are made by another thread while the last ones are used, and lie
-  // in pinned memory.
+  // Batches of `task`, `accumulate` a step, from the `first` on. With `ahead`,
+  // for a GPU, they are made by another thread while the last ones are used,
+  // and lie in pinned memory.
   BatchSource(const Task& task, int64_t accumulate, int64_t first, bool ahead);
 
   std::vector<Batch> next();

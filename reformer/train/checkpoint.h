@@ -56,9 +56,9 @@ std::optional<Checkpoint> load_latest_checkpoint(const std::string& directory);
 Checkpoint load_best_checkpoint(const std::string& directory);
 
 // Writes a trained model for use elsewhere into a new folder, which
-// load_best_checkpoint reads: parameters of `type`, no optimizer state, in files
-// of at most most_bytes (0: one file). Throws Error where the folder exists or a
-// tensor is larger than a file may be.
+// load_best_checkpoint reads: parameters of `type`, no optimizer state, in
+// files of at most most_bytes (0: one file). Throws Error where the folder
+// exists or a tensor is larger than a file may be.
 void export_model(const std::string& directory, const Checkpoint& checkpoint,
                   at::ScalarType type, int64_t most_bytes);
 

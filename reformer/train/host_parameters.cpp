@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "reformer/core/errors.h"
+#include "reformer/ops/device.h"
 #include "reformer/train/clip.h"
 
 namespace reformer {
@@ -22,7 +24,8 @@ at::Tensor host_memory(int64_t numel, const at::Tensor& like, bool pinned) {
 
 }  // namespace
 
-HostParameters::HostParameters(LanguageModel& model, Optimizer& optimizer)
+HostParameters::HostParameters(LanguageModel& model, Optimizer& optimizer,
+                               bool waiting)
     : model_(model),
       optimizer_(optimizer),
       device_(model.placement().device),
@@ -49,7 +52,7 @@ HostParameters::HostParameters(LanguageModel& model, Optimizer& optimizer)
     auto& block = blocks_[b];
     block.groups[kWeights] = TensorGroup(weights[b]);
     block.groups[kState] = TensorGroup(state[b]);
-    block.groups[kGradients] = TensorGroup(weights[b]);
+    if (waiting) block.groups[kGradients] = TensorGroup(weights[b]);
     for (const Part part : {kWeights, kState, kGradients}) {
       auto& group = block.groups[part];
       block.host[part] =
@@ -74,7 +77,10 @@ HostParameters::HostParameters(LanguageModel& model, Optimizer& optimizer)
 
 HostParameters::~HostParameters() {
   model_.stack().set_observer(nullptr);
-  settle();
+  try {
+    synchronize(device_);        // copies still use the slots
+  } catch (const c10::Error&) {  // the device is lost, and was reported
+  }
 }
 
 void HostParameters::begin_step(double learning_rate, int64_t batches,
@@ -83,6 +89,8 @@ void HostParameters::begin_step(double learning_rate, int64_t batches,
   batches_ = batches;
   clip_ = clip;
   batch_ = 0;
+  require(updates_at_once() || blocks_[0].host[kGradients].numel() > 0,
+          "host parameters: were not made for gradients that wait");
   norm_parts_.assign(model_.parameters().size(), {});
   optimizer_.begin_step();
 }

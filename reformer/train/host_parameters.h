@@ -25,8 +25,10 @@ namespace reformer {
 // else by apply, when their gradients have waited on the host.
 class HostParameters : public BlockObserver {
  public:
-  // The model must have been made with Placement::blocks_on_host.
-  HostParameters(LanguageModel& model, Optimizer& optimizer);
+  // The model must have been made with Placement::blocks_on_host. `waiting`:
+  // gradients will have to wait on the host, because there is more than one
+  // batch a step or they are clipped.
+  HostParameters(LanguageModel& model, Optimizer& optimizer, bool waiting);
   ~HostParameters() override;
   HostParameters(const HostParameters&) = delete;
   HostParameters& operator=(const HostParameters&) = delete;

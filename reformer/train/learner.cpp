@@ -32,8 +32,7 @@ std::vector<WeighedBatch> weighed(const std::vector<Batch>& batches) {
 
 Placement placed(Placement placement, const TrainConfig& train) {
   if (train.device_memory > 0 && placement.device.is_cuda()) {
-    limit_device_memory(placement.device,
-                        static_cast<int64_t>(train.device_memory * (1 << 30)));
+    limit_device_memory(placement.device, train.device_memory);
   }
   placement.blocks_on_host = train.parameters == "host";
   return placement;
@@ -56,7 +55,9 @@ Learner::Learner(const Config& config, const Placement& placement)
       model_(config, placed(placement, config.train)),
       optimizer_(make_optimizer(config.train, model_.parameters())) {
   if (model_.placement().blocks_on_host) {
-    host_ = std::make_unique<HostParameters>(model_, *optimizer_);
+    host_ = std::make_unique<HostParameters>(
+        model_, *optimizer_,
+        /*waiting=*/train_.accumulate > 1 || train_.clip > 0);
   }
 }
 

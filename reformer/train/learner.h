@@ -36,8 +36,10 @@ class Learner {
 
   // The gradients of step t = 1, 2, ... (t keys hashes and dropout; 0 is
   // evaluation's): of the mean over `batches` of their mean losses, clipped by
-  // train.clip. They lie in the parameters until the next call. On a GPU
-  // nothing waits for it.
+  // train.clip. They lie in the parameters until the next call; with
+  // train.parameters = host, those of blocks do not, and where nothing else has
+  // to be known (one batch, no clipping) blocks are updated here already. On a
+  // GPU nothing waits for it.
   StepGradients gradients(const std::vector<Batch>& batches, int64_t step);
 
   // Updates the parameters; returns the learning rate of that step.

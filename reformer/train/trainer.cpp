@@ -72,13 +72,13 @@ class Run {
       take_step();
       if (due(config_.train.log_every) || due(config_.train.evaluate_every) ||
           due(config_.train.checkpoint_every)) {
-        settle();
+        take_numbers();
       }
       if (due(config_.train.log_every)) report();
       if (due(config_.train.evaluate_every)) evaluate_now();
       if (due(config_.train.checkpoint_every)) save(/*best=*/false);
     }
-    settle();
+    take_numbers();
     // An interrupted run saves at once; one that is done also evaluates.
     if (result.end != TrainEnd::kStopped && evaluation_.step != step_) {
       evaluate_now();
@@ -112,27 +112,27 @@ class Run {
 
   void take_step() {
     const auto gradients = learner_.gradients(batches_->next(), step_ + 1);
-    settle();
-    unsettled_ = gradients;
+    take_numbers();
+    pending_ = gradients;
     // A GPU goes on meanwhile, and is found out one step later; a CPU has
     // finished.
-    if (on_cpu()) settle();
+    if (on_cpu()) take_numbers();
     ++step_;
     learning_rate_ = learner_.apply(step_);
   }
 
   // Reads the last step's numbers, before anything is made of them.
-  void settle() {
-    if (!unsettled_) return;
-    const auto numbers = unsettled_->read();
+  void take_numbers() {
+    if (!pending_) return;
+    const auto numbers = pending_->read();
     require(numbers.finite(), "train: the loss is not finite at step ",
-            unsettled_->step, "; ", what_is_saved(),
+            pending_->step, "; ", what_is_saved(),
             "; try a smaller train.learning_rate, a longer train.warmup or a "
             "train.clip of 1");
     gradient_norm_ = numbers.norm;
     window_ += numbers.sums;
-    window_tokens_ += unsettled_->tokens;
-    unsettled_.reset();
+    window_tokens_ += pending_->tokens;
+    pending_.reset();
   }
 
   std::string what_is_saved() const {
@@ -263,7 +263,7 @@ class Run {
   double started_ = 0;
   Evaluation evaluation_{-1, 0, 0, 0, false};
 
-  std::optional<StepGradients> unsettled_;
+  std::optional<StepGradients> pending_;
 
   // Since the last report.
   LossSums window_;

@@ -195,7 +195,7 @@ TEST_F(ImagesTaskTest, MistakesAreErrors) {
                          ": no picture in it; PNG or JPEG files, or .npz files "
                          "of ImageNet64, are required");
   put("val.npy", 0, 3);
-  EXPECT_NE(error().find("no picture for training"), std::string::npos);
+  EXPECT_NE(error().find("no picture is left for training"), std::string::npos);
   put_bytes(folder_ / "data/train.npy", npy_array(2, 10, ""));
   const std::string array = config_.task.data + ": cannot read train.npy: ";
   EXPECT_EQ(error(), array + "rows of 3 side^2 bytes are required, got 10");

@@ -24,10 +24,11 @@ std::atomic<uint64_t> pools{0};
 
 }  // namespace
 
-void limit_device_memory(c10::Device device, int64_t bytes) {
+void limit_device_memory(c10::Device device, double gibibytes) {
   const auto [free, total] = allocator().getMemoryInfo(device.index());
-  allocator().setMemoryFraction(std::min(1.0, double(bytes) / double(total)),
-                                device.index());
+  allocator().setMemoryFraction(
+      std::clamp(gibibytes * (1 << 30) / double(total), 0.0, 1.0),
+      device.index());
 }
 
 MemoryPool::MemoryPool(c10::Device device) : device_(device), id_(++pools) {}

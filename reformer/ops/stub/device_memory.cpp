@@ -13,7 +13,7 @@ namespace {
 
 }  // namespace
 
-void limit_device_memory(c10::Device /*device*/, int64_t /*bytes*/) {
+void limit_device_memory(c10::Device /*device*/, double /*gibibytes*/) {
   absent();
 }
 
