@@ -1,6 +1,5 @@
 #include "cli/train.h"
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,13 +24,6 @@ struct TrainOptions {
   bool resume = false;
 };
 
-// So that --resume finds it from any folder.
-void make_absolute(std::string& file) {
-  if (!file.empty() && file != "-") {
-    file = std::filesystem::absolute(file).lexically_normal().string();
-  }
-}
-
 // A resumed run is the one in its folder: its own config, and no other.
 Config run_config(const TrainOptions& options) {
   if (!options.resume) return options.config.load();
@@ -44,10 +36,7 @@ Config run_config(const TrainOptions& options) {
 Config resolved_config(const TrainOptions& options) {
   Config config = run_config(options);
   if (!options.data.empty()) config.task.data = options.data;
-  make_absolute(config.task.data);
-  make_absolute(config.task.validation);
-  make_absolute(config.task.test);
-  make_absolute(config.task.cache);
+  make_paths_absolute(config.task);
   check(config);
   return config;
 }
