@@ -33,13 +33,14 @@ std::string metric_in(const std::vector<MetricsLine>& lines) {
   return "loss";
 }
 
-void write_synthetic_text(const std::string& path) {
-  if (fs::path(path).filename() != kSyntheticTextFile || fs::exists(path)) {
-    return;
+// A text for those who have none, always the same one.
+std::string synthetic_text_in(const std::string& folder) {
+  const auto path = fs::absolute(fs::path(folder) / "synthetic.txt");
+  if (!fs::exists(path)) {
+    write_file_atomically(path, synthetic_text(kSyntheticBytes, /*seed=*/1));
+    print("no --data: a synthetic text of 1 MiB, " + path.string() + "\n");
   }
-  fs::create_directories(fs::path(path).parent_path());
-  write_file_atomically(path, synthetic_text(kSyntheticBytes, /*seed=*/1));
-  print("no --data: a synthetic text of 1 MiB, " + path + "\n");
+  return path.lexically_normal().string();
 }
 
 std::vector<int64_t> steps_of(const ValidationCurve& curve) {
@@ -110,9 +111,11 @@ bool Experiment::train_one(const Variant& variant, int64_t seed,
   const std::string folder = folder_of(variant, seed);
   if (is_done(folder)) return true;
   if (stop) return false;
-  write_synthetic_text(settings_.config.task.data);
   Config config = config_of(variant);
   config.train.seed = seed;
+  if (config.task.name == "text" && config.task.data.empty()) {
+    config.task.data = synthetic_text_in(folder_);
+  }
   return train_or_resume({"training " + variant.name, folder, config}, device,
                          stop);
 }

@@ -92,12 +92,10 @@ void require_not_varied(const ExperimentOptions& options,
   }
 }
 
-void require_data(const ExperimentOptions& options, TaskConfig& task) {
-  if (task.name == "duplication") return;
-  if (task.data.empty() && options.quick && task.name == "text") {
-    task.data = (fs::path(options.out) / kSyntheticTextFile).string();
-  }
-  require(!task.data.empty(), options.name,
+void require_data(const ExperimentOptions& options, const TaskConfig& task) {
+  require(!task.data.empty() || task.name == "duplication" ||
+              (options.quick && task.name == "text"),
+          options.name,
           " needs a text: --data PATH names it (--quick makes one of its own)");
   require(task.data != "-", "--data -: ", options.name,
           " reads its text once a run, standard input can be read only once; "

@@ -10,14 +10,13 @@
 
 namespace reformer::cli {
 
-// In the folder, where --quick has no other text.
-inline constexpr const char* kSyntheticTextFile = "synthetic.txt";
-
 // In the folder, where a figure measures steps too.
 inline constexpr const char* kCostsFile = "costs.jsonl";
 
 struct ExperimentSettings {
-  Config config;  // of all runs, but for their variant and seed
+  // Of all runs, but for their variant and seed; a text without task.data is
+  // synthetic.
+  Config config;
   int64_t seeds = 0;
   bool quick = false;
   Lists lists;

@@ -67,15 +67,16 @@ Curve curve_of(const Series& series, int color, EstimateOf&& estimate_of) {
 
 std::string describe(const ExperimentSettings& settings) {
   const Config& config = settings.config;
+  const bool synthetic = config.task.name == "text" && config.task.data.empty();
   std::ostringstream text;
   text << config.model.layers << " layers " << config.model.d_model << "/"
        << config.model.d_ff << ", " << config.model.heads
        << " heads; sequences of " << config.train.length << ", "
        << config.train.batch << " a step, " << config.train.steps
        << " steps of " << config.train.optimizer << ", " << settings.seeds
-       << (settings.seeds == 1 ? " seed" : " seeds") << "\ndata: "
-       << (config.task.data.empty() ? config.task.name : config.task.data)
-       << "\n";
+       << (settings.seeds == 1 ? " seed" : " seeds") << "\n"
+       << "data: " << (synthetic ? "synthetic text" : config.task.name + " ")
+       << config.task.data << "\n";
   return text.str();
 }
 

@@ -205,8 +205,8 @@ void add_lists(CLI::App& app, ExperimentOptions& options) {
 void add_reproduce_figure5(CLI::App& reproduce, Action& action) {
   auto& app = *reproduce.add_subcommand(
       "figure5",
-      "models of several depths, and the time of a step against length; about "
-      "25 minutes of an H200");
+      "models of several depths, and the time of a step against length (as "
+      "configs/figure5.json has it: meant for 25 minutes of an H200)");
   const auto options = std::make_shared<ExperimentOptions>("figure5");
   options->add_to(app);
   add_lists(app, *options);

@@ -8,7 +8,7 @@
 namespace reformer::cli {
 namespace {
 
-constexpr int kWords = 300;
+constexpr int kWords = 100;
 constexpr int kSentences = 4;  // of a paragraph
 constexpr int kNames = 2;      // of a paragraph
 
@@ -46,10 +46,10 @@ class Writer {
     return text;
   }
 
-  // Nothing predicts a new one: 6 letters, each as likely as any other.
+  // Nothing predicts a new one, and what it was is said again and again.
   std::string name() {
-    std::string text(1, one_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ"));
-    for (int i = 0; i < 5; ++i) text += one_of("abcdefghijklmnopqrstuvwxyz");
+    std::string text = word(3);
+    text[0] = static_cast<char>(text[0] - 'a' + 'A');
     return text;
   }
 
@@ -60,9 +60,9 @@ class Writer {
     return text + ". ";
   }
 
-  // A third of the words are names; of the others the first are frequent.
+  // One in four is a name; of the other words the first are frequent.
   std::string next(const std::vector<std::string>& names) {
-    if (below(3) == 0) return names[static_cast<size_t>(below(kNames))];
+    if (below(4) == 0) return names[static_cast<size_t>(below(kNames))];
     return words_[static_cast<size_t>(kWords * std::pow(uniform(), 3))];
   }
 

@@ -6,7 +6,7 @@
 
 namespace reformer::cli {
 
-// `bytes` of made-up English-like sentences: a few hundred words, frequent ones
+// `bytes` of made-up English-like sentences: a hundred words, frequent ones
 // more often, and names that are introduced once and come back for the length
 // of a paragraph, so that what was said earlier helps to predict. Always the
 // same for a seed.

@@ -228,7 +228,7 @@ class Figure4Test(ReproduceTest):
         for run, step in ("full/seed-0", 3), ("lsh-4/seed-1", 1):
             process = subprocess.Popen(
                 arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                text=True, env={**self.environment, "PYTHONUNBUFFERED": "1"})
+                text=True, env=self.environment)
             for line in process.stdout:
                 if line.startswith("training") and run in line:
                     break
@@ -446,8 +446,7 @@ class Figure5Test(ReproduceTest):
             self.assertGreater(row["step_s"], 0)
             self.assertAlmostEqual(row["us_per_token"],
                                    row["step_s"] * 1e6 / 64, places=6)
-            self.assertIn(" threads" if " threads" in row["machine"]
-                          else " thread", row["machine"])
+            self.assertIn("kernels", row["machine"])
 
     def test_what_is_measured_is_not_measured_again(self):
         costs = (self.runs / "costs.jsonl").read_text()
