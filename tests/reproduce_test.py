@@ -18,7 +18,7 @@ EVALUATED = [2, 4, 6]
 TINY = ["--quick", "--threads", "1", "--device", "cpu", "--steps", str(STEPS)]
 TINY += [word for setting in (
     "model.layers=1", "model.d_model=16", "model.d_ff=16", "model.heads=2",
-    "train.length=32", "train.warmup=1", "train.log_every=1",
+    "train.length=32", "train.batch=2", "train.warmup=1", "train.log_every=1",
     "train.evaluate_every=2", "train.evaluate_batches=1",
     "train.checkpoint_every=2", "lsh.chunk_length=8")
     for word in ("--set", setting)]
