@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <set>
 
 #include "cli/gnuplot.h"
 
@@ -79,12 +80,12 @@ std::string logarithmic_axis(const Range& y) {
          (y.most < kFewDecades * y.least ? twos_and_fives : "");
 }
 
-std::string linear_axis(const Range& y) {
+std::string linear_axis(const Range& y, bool from_zero) {
   const bool flat = y.most <= y.least;
   const double size = std::max(std::abs(y.most), 1e-30);
   const double pad = 0.04 * (flat ? size : y.most - y.least);
-  return "set yrange [" + number(y.least - pad) + ":" + number(y.most + pad) +
-         "]\n";
+  const double least = from_zero && y.least > 0 ? 0 : y.least - pad;
+  return "set yrange [" + number(least) + ":" + number(y.most + pad) + "]\n";
 }
 
 // Of the values that count, with their error bars; of all where none does.
@@ -103,11 +104,22 @@ Range values_of(const std::vector<Curve>& curves, double settled_from) {
   return y.empty() && settled_from > 0 ? values_of(curves, 0) : y;
 }
 
-std::string y_axis(const std::vector<Curve>& curves, double settled_from) {
-  const Range y = values_of(curves, settled_from);
+std::string y_axis(const std::vector<Curve>& curves, const Axes& axes) {
+  const Range y = values_of(curves, axes.settled_from);
   if (y.empty()) return "set yrange [0:1]\n";  // else gnuplot gives up
   const bool logarithmic = y.least > 0 && y.most >= kLogarithmicFrom * y.least;
-  return logarithmic ? logarithmic_axis(y) : linear_axis(y);
+  return logarithmic ? logarithmic_axis(y) : linear_axis(y, axes.from_zero);
+}
+
+// Where there are points: "3, 6, 12".
+std::string places_of(const std::vector<Curve>& curves) {
+  std::set<double> places;
+  for (const auto& curve : curves) {
+    for (const auto& point : curve.points) places.insert(point.first);
+  }
+  std::string text;
+  for (const double x : places) text += (text.empty() ? "" : ", ") + number(x);
+  return text;
 }
 
 std::string x_axis(const std::vector<Curve>& curves, bool doubling) {
@@ -118,12 +130,14 @@ std::string x_axis(const std::vector<Curve>& curves, bool doubling) {
   }
   if (!doubling) return "set xrange [0:" + number(1.01 * range.most) + "]\n";
   return "set logscale x 2\nset xrange [" + number(range.least / 1.1) + ":" +
-         number(range.most * 1.1) + "]\n";
+         number(range.most * 1.1) + "]\nset xtics (" + places_of(curves) +
+         ")\n";
 }
 
 // Where the curves are not: most fall, accuracies rise.
-std::string key(const std::vector<Curve>& curves) {
+std::string key(const std::vector<Curve>& curves, const Axes& axes) {
   if (curves.size() > kKeyInside) return "set key outside spacing 1.3\n";
+  if (axes.from_zero) return "set key below spacing 1.3\n";
   const auto& points = curves.front().points;
   const bool rises = points.back().second > points.front().second;
   return std::string("set key ") + (rises ? "bottom" : "top") +
@@ -197,8 +211,8 @@ std::string curves_script(const std::vector<Curve>& curves, const Axes& axes) {
          " noenhanced font ',16'\n" + "set xlabel " +
          gnuplot_quoted(axes.x_label) + " noenhanced\n" + "set ylabel " +
          gnuplot_quoted(axes.y_label) + " noenhanced\n" +
-         x_axis(curves, axes.doubling_x) + y_axis(curves, axes.settled_from) +
-         key(curves) +
+         x_axis(curves, axes.doubling_x) + y_axis(curves, axes) +
+         key(curves, axes) +
          "set format x '%.0f'\nset format y '%g'\n"
          "set grid xtics ytics linetype 1 linewidth 0.7 "
          "linecolor rgb '#e0e0e0'\n"

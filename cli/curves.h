@@ -20,6 +20,7 @@ struct Axes {
   std::string y_label;
   std::string x_label = "step";
   bool doubling_x = false;  // points at 1, 2, 4, 8, … are equally far apart
+  bool from_zero = false;   // y, where it is not logarithmic
   // Values before this x may leave the picture: a first loss would squeeze all
   // that follows into a line.
   double settled_from = 0;

@@ -44,7 +44,7 @@ struct Series {
 };
 
 // DIR/VARIANT/seed-N holds a run. The first variant is what the others are
-// compared with. Names, and settings that are possible, are the caller's part.
+// compared with. The constructor throws Error for an impossible variant.
 class Experiment {
  public:
   Experiment(std::string folder, ExperimentSettings settings,

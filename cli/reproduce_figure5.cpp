@@ -92,7 +92,7 @@ std::vector<CostPoint> speed_points(const ExperimentSettings& settings) {
   return points;
 }
 
-double gibibytes(int64_t bytes) { return double(bytes) / (1 << 30); }
+double mebibytes(int64_t bytes) { return double(bytes) / (1 << 20); }
 
 Curve& curve_named(std::vector<Curve>& curves, const std::string& label) {
   for (auto& curve : curves) {
@@ -101,6 +101,7 @@ Curve& curve_named(std::vector<Curve>& curves, const std::string& label) {
   Curve curve;
   curve.label = label;
   curve.color = static_cast<int>(curves.size());
+  curve.sparse = true;
   curves.push_back(curve);
   return curves.back();
 }
@@ -112,6 +113,7 @@ Panel panel_by_length(const std::vector<StepCost>& costs, const Axes& axes,
   Panel panel{axes, {}};
   panel.axes.x_label = "length";
   panel.axes.doubling_x = true;
+  panel.axes.from_zero = true;
   for (const auto& cost : costs) {
     if (cost.row != kSpeed) continue;
     curve_named(panel.curves, cost.series)
@@ -121,15 +123,17 @@ Panel panel_by_length(const std::vector<StepCost>& costs, const Axes& axes,
 }
 
 Panel panel_by_depth(const std::vector<StepCost>& costs) {
-  Panel panel{{"Peak memory of a step", "GiB", "layers"}, {}};
+  Panel panel{{"Peak memory of a step", "MiB", "layers"}, {}};
+  panel.axes.doubling_x = true;
+  panel.axes.from_zero = true;
   for (const auto& cost : costs) {
     if (cost.row != kDepth) continue;
     const auto layers = double(cost.layers);
     curve_named(panel.curves, "all")
-        .points.emplace_back(layers, gibibytes(cost.peak_bytes));
+        .points.emplace_back(layers, mebibytes(cost.peak_bytes));
     curve_named(panel.curves,
                 "without parameters, gradients, optimizer, bucket ids")
-        .points.emplace_back(layers, gibibytes(cost.rest_bytes));
+        .points.emplace_back(layers, mebibytes(cost.rest_bytes));
   }
   return panel;
 }
@@ -139,7 +143,7 @@ std::vector<Panel> panels_of(const std::vector<Series>& series,
                              int64_t tokens) {
   const auto time = [](const StepCost& cost) { return cost.step_s; };
   const auto memory = [](const StepCost& cost) {
-    return gibibytes(cost.peak_bytes);
+    return mebibytes(cost.peak_bytes);
   };
   return {comparison(series, "Depth, LSH attention")[0],
           panel_by_length(costs,
@@ -147,7 +151,7 @@ std::vector<Panel> panels_of(const std::vector<Series>& series,
                            "seconds a step"},
                           time),
           panel_by_depth(costs),
-          panel_by_length(costs, {"Its peak memory", "GiB"}, memory)};
+          panel_by_length(costs, {"Its peak memory", "MiB"}, memory)};
 }
 
 void reproduce_figure5(const ExperimentOptions& options) {

@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 const std::vector<Column> kColumns = {
     {12, "", "series"},  {8, "", "layers"},        {8, "", "length"},
     {7, "", "batch"},    {10, "ms a", "step"},     {10, "us a", "token"},
-    {10, "peak", "GiB"}, {12, "without", "states"}};
+    {10, "peak", "MiB"}, {12, "without", "states"}};
 
 StepCost cost_of(const Json& row) {
   StepCost cost;
@@ -72,8 +72,8 @@ StepCost measure(const CostPoint& point, at::Device device) {
   return cost;
 }
 
-std::string gibibytes(int64_t bytes) {
-  return fixed(double(bytes) / (1 << 30), 3);
+std::string mebibytes(int64_t bytes) {
+  return fixed(double(bytes) / (1 << 20), 1);
 }
 
 const StepCost* find(const std::vector<StepCost>& costs,
@@ -91,7 +91,7 @@ std::string table_line(const StepCost& cost) {
                    {cost.series, std::to_string(cost.layers),
                     std::to_string(cost.length), std::to_string(cost.batch),
                     milliseconds(cost.step_s), fixed(cost.us_per_token(), 2),
-                    gibibytes(cost.peak_bytes), gibibytes(cost.rest_bytes)});
+                    mebibytes(cost.peak_bytes), mebibytes(cost.rest_bytes)});
 }
 
 }  // namespace
@@ -113,6 +113,7 @@ std::optional<std::vector<StepCost>> measured_costs(
   const std::string path = (fs::path(folder) / kCostsFile).string();
   auto known = read_costs(path);
   std::vector<StepCost> costs;
+  bool headed = false;
   Report report(/*json=*/false);
   for (const auto& point : points) {
     if (const auto* cost = find(known, point)) {
@@ -120,7 +121,8 @@ std::optional<std::vector<StepCost>> measured_costs(
       continue;
     }
     if (stop) return {};
-    if (costs.size() == known.size()) report.text(head());
+    if (!headed) report.text(head());
+    headed = true;
     report.progress("measuring " + point.series + ", length " +
                     std::to_string(point.config.train.length));
     known.push_back(measure(point, device));
