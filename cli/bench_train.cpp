@@ -1,25 +1,17 @@
 #include "cli/bench_train.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/randint.h>
-
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/config_options.h"
-#include "cli/kernel_profile.h"
 #include "cli/machine.h"
+#include "cli/measure_step.h"
 #include "cli/output.h"
 #include "cli/table.h"
-#include "cli/timing.h"
 #include "reformer/core/config_library.h"
 #include "reformer/core/errors.h"
-#include "reformer/ops/device.h"
-#include "reformer/ops/memory_meter.h"
-#include "reformer/train/learner.h"
+#include "reformer/model/placement.h"
 
 namespace reformer::cli {
 namespace {
@@ -36,14 +28,6 @@ struct TrainBench {
   bool profile = false;
 };
 
-struct StepMeasurement {
-  double step_s = 0;
-  double tokens_per_s = 0;
-  int64_t peak_bytes = 0;
-  int64_t parameters = 0;
-  std::string profile;
-};
-
 Config config_of(const TrainBench& options, int64_t length) {
   Config config;
   if (!options.config.empty()) config = load_config(options.config);
@@ -52,61 +36,6 @@ Config config_of(const TrainBench& options, int64_t length) {
   set_values(config, options.assignments);
   check(config);
   return config;
-}
-
-// Symbols of no meaning: what a step costs does not depend on them.
-Batch random_batch(const Config& config, uint64_t seed) {
-  const auto random = at::detail::createCPUGenerator(seed);
-  const int64_t batch = config.train.batch;
-  const int64_t length = config.train.length;
-  return {at::randint(config.model.vocabulary, {batch, length}, random,
-                      at::TensorOptions().dtype(at::kLong)),
-          at::ones({batch, length}, at::kBool)};
-}
-
-// Everything that a step of `reformer train` does: forward, backward, clipping,
-// optimizer. The first warms up, and makes the optimizer's state.
-StepMeasurement measure(const Config& config, at::Device device,
-                        int64_t repeats, bool profile) {
-  const MemoryMeter meter(device);
-  Learner learner(config, placement_on(device, config.train.precision));
-  int64_t step = 0;
-  const auto take_step = [&] {
-    ++step;
-    std::vector<Batch> batches;
-    for (int64_t i = 0; i < config.train.accumulate; ++i) {
-      batches.push_back(random_batch(
-          config, static_cast<uint64_t>(step * config.train.accumulate + i)));
-    }
-    const auto gradients = learner.gradients(batches, step);
-    learner.apply(step);
-    return gradients;
-  };
-  // As in training nobody waits for a GPU between steps, only at the end.
-  const int64_t tokens =
-      config.train.batch * config.train.length * config.train.accumulate;
-  const int64_t steps =
-      device.is_cpu() ? 1 : std::clamp<int64_t>((1 << 19) / tokens, 1, 10);
-  const auto take_steps = [&] {
-    StepGradients last;
-    for (int64_t i = 0; i < steps; ++i) last = take_step();
-    require(last.read().finite(), "bench train: the loss is not finite");
-    synchronize(device);
-  };
-  take_steps();
-  StepMeasurement measured;
-  measured.step_s = median_seconds(repeats, take_steps) / double(steps);
-  measured.tokens_per_s = double(tokens) / measured.step_s;
-  measured.peak_bytes = meter.peak_bytes();
-  if (profile)
-    measured.profile = kernel_profile([&] {
-      take_step();
-      synchronize(device);
-    });
-  for (const auto& parameter : learner.model().parameters()) {
-    measured.parameters += parameter.value.numel();
-  }
-  return measured;
 }
 
 std::string json_row(const Config& config, at::Device device,
@@ -157,7 +86,7 @@ void bench_train(const TrainBench& options) {
     const Config config = config_of(options, length);
     report.progress("length " + std::to_string(config.train.length));
     const auto measured =
-        measure(config, device, options.repeats, options.profile);
+        measure_step(config, device, options.repeats, options.profile);
     report.text(table_row(
         kColumns,
         {std::to_string(config.train.length),

@@ -1,5 +1,7 @@
 #include "cli/config_options.h"
 
+#include <filesystem>
+
 #include "cli/machine.h"
 #include "reformer/core/config_json.h"
 #include "reformer/core/config_library.h"
@@ -46,6 +48,13 @@ void add_set_option(CLI::App& app, std::vector<std::string>& assignments) {
 void set_values(Config& config, const std::vector<std::string>& assignments) {
   for (const auto& assignment : assignments) {
     set_config_value(config, assignment);
+  }
+}
+
+void make_paths_absolute(TaskConfig& task) {
+  for (auto* path : {&task.data, &task.validation, &task.test, &task.cache}) {
+    if (path->empty() || *path == "-") continue;
+    *path = std::filesystem::absolute(*path).lexically_normal().string();
   }
 }
 

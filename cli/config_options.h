@@ -31,6 +31,10 @@ struct ConfigOptions {
 void add_set_option(CLI::App& app, std::vector<std::string>& assignments);
 void set_values(Config& config, const std::vector<std::string>& assignments);
 
+// What task.data, validation, test and cache name, from any folder: for runs
+// that are gone on with later.
+void make_paths_absolute(TaskConfig& task);
+
 // --device and --threads alone, for commands that start from a run.
 void add_machine_options(CLI::App& app, std::string& device, int64_t& threads);
 at::Device use_machine(const std::string& device, int64_t threads);

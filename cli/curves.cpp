@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <set>
 
 #include "cli/gnuplot.h"
 
@@ -79,36 +80,64 @@ std::string logarithmic_axis(const Range& y) {
          (y.most < kFewDecades * y.least ? twos_and_fives : "");
 }
 
-std::string linear_axis(const Range& y) {
+std::string linear_axis(const Range& y, bool from_zero) {
   const bool flat = y.most <= y.least;
   const double size = std::max(std::abs(y.most), 1e-30);
   const double pad = 0.04 * (flat ? size : y.most - y.least);
-  return "set yrange [" + number(y.least - pad) + ":" + number(y.most + pad) +
-         "]\n";
+  const double least = from_zero && y.least > 0 ? 0 : y.least - pad;
+  return "set yrange [" + number(least) + ":" + number(y.most + pad) + "]\n";
 }
 
-std::string y_axis(const std::vector<Curve>& curves) {
+// Of the values that count, with their error bars; of all where none does.
+Range values_of(const std::vector<Curve>& curves, double settled_from) {
   Range y;
   for (const auto& curve : curves) {
-    for (const auto& point : curve.points) y.include(point.second);
+    for (size_t i = 0; i < curve.points.size(); ++i) {
+      const auto [x, value] = curve.points[i];
+      if (x < settled_from) continue;
+      y.include(value);
+      if (curve.errors.empty()) continue;
+      y.include(value - curve.errors[i]);
+      y.include(value + curve.errors[i]);
+    }
   }
-  if (y.empty()) return "set yrange [0:1]\n";  // else gnuplot gives up
-  const bool logarithmic = y.least > 0 && y.most >= kLogarithmicFrom * y.least;
-  return logarithmic ? logarithmic_axis(y) : linear_axis(y);
+  return y.empty() && settled_from > 0 ? values_of(curves, 0) : y;
 }
 
-std::string x_axis(const std::vector<Curve>& curves) {
+std::string y_axis(const std::vector<Curve>& curves, const Axes& axes) {
+  const Range y = values_of(curves, axes.settled_from);
+  if (y.empty()) return "set yrange [0:1]\n";  // else gnuplot gives up
+  const bool logarithmic = y.least > 0 && y.most >= kLogarithmicFrom * y.least;
+  return logarithmic ? logarithmic_axis(y) : linear_axis(y, axes.from_zero);
+}
+
+// Where there are points: "3, 6, 12".
+std::string places_of(const std::vector<Curve>& curves) {
+  std::set<double> places;
+  for (const auto& curve : curves) {
+    for (const auto& point : curve.points) places.insert(point.first);
+  }
+  std::string text;
+  for (const double x : places) text += (text.empty() ? "" : ", ") + number(x);
+  return text;
+}
+
+std::string x_axis(const std::vector<Curve>& curves, bool doubling) {
   Range range;
-  range.include(1);
+  if (!doubling) range.include(1);
   for (const auto& curve : curves) {
     for (const auto& point : curve.points) range.include(point.first);
   }
-  return "set xrange [0:" + number(1.01 * range.most) + "]\n";
+  if (!doubling) return "set xrange [0:" + number(1.01 * range.most) + "]\n";
+  return "set logscale x 2\nset xrange [" + number(range.least / 1.1) + ":" +
+         number(range.most * 1.1) + "]\nset xtics (" + places_of(curves) +
+         ")\n";
 }
 
 // Where the curves are not: most fall, accuracies rise.
-std::string key(const std::vector<Curve>& curves) {
+std::string key(const std::vector<Curve>& curves, const Axes& axes) {
   if (curves.size() > kKeyInside) return "set key outside spacing 1.3\n";
+  if (axes.from_zero) return "set key below spacing 1.3\n";
   const auto& points = curves.front().points;
   const bool rises = points.back().second > points.front().second;
   return std::string("set key ") + (rises ? "bottom" : "top") +
@@ -128,6 +157,19 @@ std::string data_block(const std::string& name, const Points& points) {
 struct Drawing {
   std::string blocks;
   std::string plots;  // joined by commas
+
+  void add_errors(const std::string& name, const Curve& curve,
+                  const std::string& style) {
+    blocks += name + " << EOD\n";
+    for (size_t i = 0; i < curve.points.size(); ++i) {
+      const auto [x, value] = curve.points[i];
+      const bool shown = std::isfinite(value + curve.errors[i]);
+      blocks += number(x) + " " + (shown ? number(value) : "NaN") + " " +
+                (shown ? number(curve.errors[i]) : "NaN") + "\n";
+    }
+    blocks += "EOD\n";
+    plots += ", \\\n  " + name + " using 1:2:3 " + style;
+  }
 
   void add(const std::string& name, const Points& points,
            const std::string& style) {
@@ -153,24 +195,40 @@ void add_curve(Drawing& drawing, const Curve& curve, size_t index) {
   } else {
     drawing.add(name, curve.points, "with lines " + line + title);
   }
+  if (curve.errors.empty()) return;
+  drawing.add_errors(name + "errors", curve,
+                     "with yerrorbars pointtype 7 pointsize 0.6 linewidth 1 "
+                     "linecolor rgb '#" +
+                         color + "' notitle");
 }
 
 }  // namespace
 
-std::string curves_script(const std::vector<Curve>& curves,
-                          const std::string& title,
-                          const std::string& y_label) {
+std::string curves_script(const std::vector<Curve>& curves, const Axes& axes) {
   Drawing drawing;
   for (size_t i = 0; i < curves.size(); ++i) add_curve(drawing, curves[i], i);
-  return "set title " + gnuplot_quoted(title) + " noenhanced font ',16'\n" +
-         "set xlabel 'step'\n" + "set ylabel " + gnuplot_quoted(y_label) +
-         " noenhanced\n" + x_axis(curves) + y_axis(curves) + key(curves) +
+  return "set title " + gnuplot_quoted(axes.title) +
+         " noenhanced font ',16'\n" + "set xlabel " +
+         gnuplot_quoted(axes.x_label) + " noenhanced\n" + "set ylabel " +
+         gnuplot_quoted(axes.y_label) + " noenhanced\n" +
+         x_axis(curves, axes.doubling_x) + y_axis(curves, axes) +
+         key(curves, axes) +
          "set format x '%.0f'\nset format y '%g'\n"
          "set grid xtics ytics linetype 1 linewidth 0.7 "
          "linecolor rgb '#e0e0e0'\n"
          "set border 3 linecolor rgb '#606060'\n"
          "set tics nomirror\n" +
          drawing.blocks + "plot " + drawing.plots + "\n";
+}
+
+std::string panels_script(const std::vector<Panel>& panels, size_t columns) {
+  const size_t rows = (panels.size() + columns - 1) / columns;
+  std::string script = "set multiplot layout " + std::to_string(rows) + "," +
+                       std::to_string(columns) + "\n";
+  for (const auto& [axes, curves] : panels) {
+    script += "reset\n" + curves_script(curves, axes);
+  }
+  return script + "unset multiplot\n";
 }
 
 }  // namespace reformer::cli

@@ -77,8 +77,11 @@ std::string metric_names(const LoggedRun& run) {
 }
 
 Curve curve_of(const LoggedRun& run, const std::string& metric, int color) {
-  Curve curve = {run.label, color, metric.starts_with("validation/"),
-                 points_of(run, metric)};
+  Curve curve = {run.label,
+                 color,
+                 metric.starts_with("validation/"),
+                 points_of(run, metric),
+                 {}};
   require(!curve.points.empty(), run.folder, ": no ", metric,
           " in metrics.jsonl; it has ", metric_names(run));
   return curve;
@@ -109,7 +112,7 @@ void plot_losses(const PlotOptions& options) {
   const std::string what =
       options.metric.empty() ? "loss (nats a symbol)" : options.metric;
   const std::string title = options.metric.empty() ? "Loss" : options.metric;
-  draw_picture(curves_script(curves, title, what), out);
+  draw_picture(curves_script(curves, {title, what}), out);
   print("picture is in " + out + "\n");
 }
 

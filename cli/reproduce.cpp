@@ -1,5 +1,8 @@
 #include "cli/reproduce.h"
 
+#include "cli/reproduce_figure3.h"
+#include "cli/reproduce_figure4.h"
+#include "cli/reproduce_figure5.h"
 #include "cli/reproduce_table2.h"
 
 namespace reformer::cli {
@@ -8,6 +11,9 @@ void add_reproduce(CLI::App& app, Action& action) {
   CLI::App& reproduce = *app.add_subcommand(
       "reproduce", "Run the paper's experiments, beside its figures");
   add_reproduce_table2(reproduce, action);
+  add_reproduce_figure3(reproduce, action);
+  add_reproduce_figure4(reproduce, action);
+  add_reproduce_figure5(reproduce, action);
 }
 
 }  // namespace reformer::cli

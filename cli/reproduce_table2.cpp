@@ -8,15 +8,15 @@
 #include <sstream>
 
 #include "cli/config_options.h"
-#include "cli/gnuplot.h"
+#include "cli/figure.h"
 #include "cli/machine.h"
+#include "cli/output.h"
 #include "cli/stop_signal.h"
-#include "cli/train_screen.h"
-#include "reformer/core/atomic_file.h"
-#include "reformer/core/config_json.h"
+#include "cli/train_or_resume.h"
 #include "reformer/core/config_library.h"
-#include "reformer/core/errors.h"
+#include "reformer/tasks/task.h"
 #include "reformer/train/checkpoint.h"
+#include "reformer/train/evaluation.h"
 
 namespace reformer::cli {
 namespace {
@@ -97,36 +97,20 @@ class Table2 {
   }
 
   // False when it was asked to stop.
-  bool train_row(size_t row, const std::atomic<bool>& stop) {
+  bool train_row(size_t row, const std::atomic<bool>& stop) const {
     Config config = base_config(options_);
     set_attention(config, kTrained[row]);
-    const std::string folder = folder_of(row).string();
-    const bool resume = fs::exists(fs::path(folder) / "config.json");
-    if (resume) {
-      const auto before = config_to_json(load_run_config(folder));
-      require(before == config_to_json(config), folder,
-              ": was begun with other settings (its config.json has them); "
-              "choose another --out");
-    }
-    const auto latest = load_latest_checkpoint(folder);
-    if (latest && latest->step >= config.train.steps) {
-      steps_[row] = latest->step;
-      return true;
-    }
-    const auto task = make_task(config);
-    TrainScreen screen(*task);
-    screen.say("training with " + name_of_rounds(kTrained[row]) +
-               " attention: " + folder + "\n");
-    const auto result =
-        train(config, *task, {folder, resume, device_}, stop, screen);
-    steps_[row] = result.step;
-    return result.end != TrainEnd::kStopped;
+    return train_or_resume(
+        {"training with " + name_of_rounds(kTrained[row]) + " attention",
+         folder_of(row).string(), config},
+        device_, stop);
   }
 
   // With the last parameters, not the best, as in the paper. False when it was
   // asked to stop.
   bool evaluate_row(size_t row, const std::atomic<bool>& stop) {
     const auto checkpoint = load_latest_checkpoint(folder_of(row).string());
+    steps_[row] = checkpoint->step;
     for (size_t column = 0; column < kEvaluated.size(); ++column) {
       if (stop) return false;
       Config config = checkpoint->config;
@@ -145,16 +129,7 @@ class Table2 {
   void report() const {
     print("\naccuracy in percent on the second half, ours (the paper's)\n" +
           table());
-    const auto json = fs::path(options_.out) / "table2.jsonl";
-    write_file_atomically(json, json_lines());
-    const auto picture = fs::path(options_.out) / "table2.png";
-    print("numbers are in " + json.string() + "\n");
-    try {
-      draw_picture(script(), picture.string(), {1000, 560});
-      print("picture is in " + picture.string() + "\n");
-    } catch (const Error& error) {  // the table is worth more than its picture
-      print(std::string("no picture: ") + error.what() + "\n");
-    }
+    write_figure({options_.out, "table2", json_lines(), script(), {1000, 560}});
   }
 
   std::string table() const {

@@ -31,6 +31,10 @@ std::string fixed(double value, int digits, const char* unit) {
   return text.str();
 }
 
+std::string signed_number(double value, int digits) {
+  return std::string(value < 0 ? "" : "+").append(fixed(value, digits));
+}
+
 std::string milliseconds(double seconds) {
   const double ms = seconds * 1e3;
   return fixed(ms, ms < 1 ? 3 : ms < 10 ? 2 : ms < 100 ? 1 : 0);

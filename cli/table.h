@@ -22,6 +22,9 @@ std::string table_row(const std::vector<Column>& columns,
 // "12.30": a cell with so many digits after the point, and a unit.
 std::string fixed(double value, int digits, const char* unit = "");
 
+// "+0.12", "-0.12": the same of a difference.
+std::string signed_number(double value, int digits);
+
 // Three significant digits or all of the whole ones: 0.345, 12.3, 12345.
 std::string milliseconds(double seconds);
 

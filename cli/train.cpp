@@ -1,7 +1,6 @@
 #include "cli/train.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,13 +24,6 @@ struct TrainOptions {
   std::string data;
   bool resume = false;
 };
-
-// So that --resume finds it from any folder.
-void make_absolute(std::string& file) {
-  if (!file.empty() && file != "-") {
-    file = std::filesystem::absolute(file).lexically_normal().string();
-  }
-}
 
 // Of how long, how often and where: the model and its data stay what they are.
 const std::vector<std::string> kChangeable = {"train.steps",
@@ -74,10 +66,7 @@ Config run_config(const TrainOptions& options) {
 Config resolved_config(const TrainOptions& options) {
   Config config = run_config(options);
   if (!options.data.empty()) config.task.data = options.data;
-  make_absolute(config.task.data);
-  make_absolute(config.task.validation);
-  make_absolute(config.task.test);
-  make_absolute(config.task.cache);
+  make_paths_absolute(config.task);
   check(config);
   return config;
 }
