@@ -9,6 +9,11 @@
 
 namespace reformer::kernels {
 
+// A GPU computes the rounds of so many heads together that they have at least
+// so many rows, or of all: enough to fill it, and no more, because fp32 sums of
+// all of them wait between rounds.
+inline constexpr int64_t kRowsTogether = int64_t{1} << 19;
+
 // R permutations of the positions and, for each query, an interval of each.
 // The strides are those of a (batch, head); 0 shares one order among them.
 struct RoundsView {
