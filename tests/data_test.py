@@ -158,6 +158,7 @@ class ImagesTest(DataTest):
         run = self.trained()
         for arguments, fault in (
                 (["--images", "3"], "pictures 0 to 2, got 3"),
+                (["--png", "/nowhere/grid.png"], "/nowhere/grid.png"),
                 (["--image-file", "/nowhere"], "/nowhere"),
                 (["--image-file", self.data], "neither PNG nor JPEG"),
                 (["--prompt", "x"], "give --images or --image-file"),

@@ -7,6 +7,7 @@
 #include "reformer/model/feed_forward.h"
 #include "reformer/model/language_head.h"
 #include "reformer/model/prediction.h"
+#include "reformer/ops/interval_attention.h"
 
 namespace reformer {
 namespace {
@@ -76,9 +77,8 @@ int64_t thread_scratch(const std::string& kind) {
 // Of a GPU's kernels: statistics of rows, and fp32 sums of those heads whose
 // rounds are computed together.
 int64_t device_scratch(const Config& config, const Sizes& sizes, bool rounds) {
-  constexpr int64_t kRowsTogether = int64_t{1} << 19;
   const int64_t length = config.train.length;
-  const int64_t heads = std::min((kRowsTogether + length - 1) / length,
+  const int64_t heads = std::min((kernels::kRowsTogether + length - 1) / length,
                                  config.train.batch * config.model.heads);
   const int64_t padded = (head_size(config.model) + 31) / 32 * 32;
   return (3 * sizes.head_rows + (rounds ? 2 * heads * length * padded : 0)) *

@@ -58,14 +58,11 @@ void require_supported(const IntervalAttentionArgs<T>& args) {
   }
 }
 
-// Heads (of all batches) whose rounds are launched together: enough rows to
-// fill any GPU, and no more, because fp32 sums of all of them wait between
-// rounds.
+// Heads (of all batches) whose rounds are launched together.
 template <class T>
 int heads_together(const IntervalAttentionArgs<T>& args) {
-  constexpr int64_t kRows = int64_t{1} << 19;
-  return static_cast<int>(std::clamp<int64_t>(ceil_div(kRows, args.length), 1,
-                                              args.batch * args.heads));
+  return static_cast<int>(std::clamp<int64_t>(
+      ceil_div(kRowsTogether, args.length), 1, args.batch * args.heads));
 }
 
 // Calls body(first, count) for each such group.
