@@ -27,7 +27,7 @@ struct EvalOptions {
   std::string split = "validation";
   std::vector<int64_t> rounds = {0};
   int64_t batches = 0;
-  int64_t length = 0;  // 0: as in training
+  std::vector<int64_t> lengths = {0};  // 0: as in training
   bool by_position = false;
   std::string png;
   std::string device = "auto";
@@ -35,26 +35,24 @@ struct EvalOptions {
   bool json = false;
 };
 
-std::string line_of(const Task& task, int64_t rounds, const Evaluation& e) {
-  char text[160];
-  std::snprintf(text, sizeof(text), "rounds %lld: %s %.4f, accuracy %.2f%%\n",
-                static_cast<long long>(rounds), task.metric_name().c_str(),
-                e.metric, e.accuracy * 100);
-  return text;
+// What is evaluated at a time.
+struct Point {
+  int64_t length;
+  int64_t rounds;
+};
+
+std::string counted(int64_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
-std::string json_row(const EvalOptions& options, const Task& task, int64_t step,
-                     int64_t rounds, const Evaluation& e) {
-  nlohmann::ordered_json row;
-  row["directory"] = options.directory;
-  row["split"] = options.split;
-  row["step"] = step;
-  row["rounds"] = rounds;
-  row["loss"] = e.loss;
-  row["accuracy"] = e.accuracy;
-  row["metric"] = task.metric_name();
-  row["value"] = e.metric;
-  return row.dump() + "\n";
+std::string line_of(const Task& task, const Point& point, const Evaluation& e) {
+  char text[160];
+  std::snprintf(text, sizeof(text),
+                "length %lld, rounds %lld: %s %.4f, accuracy %.2f%%\n",
+                static_cast<long long>(point.length),
+                static_cast<long long>(point.rounds),
+                task.metric_name().c_str(), e.metric, e.accuracy * 100);
+  return text;
 }
 
 // Shorter sequences for the same model: as many more of them in a batch.
@@ -70,14 +68,13 @@ Config task_config(const Config& trained, int64_t length) {
   return config;
 }
 
-// Evaluates one number of rounds after the other.
+// Evaluates one length and number of rounds after the other.
 class Eval {
  public:
   explicit Eval(const EvalOptions& options)
       : options_(options),
         device_(use_machine(options.device, options.threads)),
         checkpoint_(loaded(options)),
-        task_(open_task(task_config(checkpoint_.config, options.length))),
         model_(
             checkpoint_.config,
             placement_of_trained(device_, checkpoint_.config.train.precision)),
@@ -90,23 +87,29 @@ class Eval {
     report_.text(options_.directory + ", step " +
                  std::to_string(checkpoint_.step) + ", " + options_.split +
                  " split\n");
-    for (const int64_t given : options_.rounds) {
-      const int64_t rounds = given > 0 ? given : checkpoint_.config.lsh.rounds;
-      report_.progress("evaluating with rounds " + std::to_string(rounds));
-      if (options_.by_position) {
-        evaluate_positions(rounds);
-      } else {
-        const auto e =
-            evaluate(model_, *task_, split_, options_.batches, rounds);
-        report_.text(line_of(*task_, rounds, e));
-        report_.json(json_row(options_, *task_, checkpoint_.step, rounds, e));
+    const auto& trained = checkpoint_.config;
+    std::string metric;
+    for (const int64_t length : options_.lengths) {
+      const auto task = open_task(task_config(trained, length));
+      metric = task->metric_name();
+      for (const int64_t rounds : options_.rounds) {
+        const Point point{length > 0 ? length : trained.train.length,
+                          rounds > 0 ? rounds : trained.lsh.rounds};
+        report_.progress("evaluating with length " +
+                         std::to_string(point.length) + ", rounds " +
+                         std::to_string(point.rounds));
+        if (options_.by_position) {
+          evaluate_positions(*task, point);
+        } else {
+          evaluate_whole(*task, point);
+        }
       }
     }
     if (options_.png.empty()) return;
     draw_picture(
         position_script(curves_,
                         options_.directory + ", " + options_.split + " split",
-                        task_->metric_name()),
+                        metric),
         options_.png);
     report_.note("the picture is " + options_.png);
   }
@@ -118,26 +121,44 @@ class Eval {
     return checkpoint;
   }
 
-  void evaluate_positions(int64_t rounds) {
-    auto values =
-        losses_by_position(model_, *task_, split_, options_.batches, rounds);
-    for (double& value : values) value = task_->metric_of(value);
-    curves_.push_back(
-        {std::to_string(rounds) + (rounds == 1 ? " round" : " rounds"),
-         position_ranges(values)});
-    report_.text("rounds " + std::to_string(rounds) + "\n");
+  nlohmann::ordered_json row_of(const Point& point) const {
+    nlohmann::ordered_json row;
+    row["directory"] = options_.directory;
+    row["split"] = options_.split;
+    row["step"] = checkpoint_.step;
+    row["length"] = point.length;
+    row["rounds"] = point.rounds;
+    return row;
+  }
+
+  void evaluate_whole(const Task& task, const Point& point) {
+    const auto e =
+        evaluate(model_, task, split_, options_.batches, point.rounds);
+    report_.text(line_of(task, point, e));
+    auto row = row_of(point);
+    row["loss"] = e.loss;
+    row["accuracy"] = e.accuracy;
+    row["metric"] = task.metric_name();
+    row["value"] = e.metric;
+    report_.json(row.dump() + "\n");
+  }
+
+  void evaluate_positions(const Task& task, const Point& point) {
+    auto values = losses_by_position(model_, task, split_, options_.batches,
+                                     point.rounds);
+    for (double& value : values) value = task.metric_of(value);
+    curves_.push_back({counted(point.length, "position") + ", " +
+                           counted(point.rounds, "round"),
+                       position_ranges(values)});
+    report_.text(curves_.back().label + "\n");
     for (const auto& [begin, end, value] : curves_.back().ranges) {
       report_.text("  positions " + std::to_string(begin) + " to " +
-                   std::to_string(end - 1) + ": " + task_->metric_name() + " " +
+                   std::to_string(end - 1) + ": " + task.metric_name() + " " +
                    fixed(value, 4) + "\n");
-      nlohmann::ordered_json row;
-      row["directory"] = options_.directory;
-      row["split"] = options_.split;
-      row["step"] = checkpoint_.step;
-      row["rounds"] = rounds;
+      auto row = row_of(point);
       row["begin"] = begin;
       row["end"] = end;
-      row["metric"] = task_->metric_name();
+      row["metric"] = task.metric_name();
       row["value"] = value;
       report_.json(row.dump() + "\n");
     }
@@ -146,7 +167,6 @@ class Eval {
   const EvalOptions& options_;
   at::Device device_;
   Checkpoint checkpoint_;
-  std::unique_ptr<Task> task_;
   LanguageModel model_;
   Split split_;
   Report report_;
@@ -186,11 +206,12 @@ void add_eval(CLI::App& app, Action& action) {
       ->type_name("N")
       ->capture_default_str();
   command
-      .add_option("--length", options->length,
+      .add_option("--length", options->lengths,
                   "positions of a sequence, at most the model's; 0: training's")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(whole_number(0, kMaxLength))
-      ->type_name("N")
-      ->capture_default_str();
+      ->type_name("N,...");
   command.add_flag("--by-position", options->by_position,
                    "the loss by position in the sequence: does the model use "
                    "what lies far back?");

@@ -65,8 +65,10 @@ class EvalTest(unittest.TestCase):
         self.assertAlmostEqual(mean / 256, whole["value"], places=5)
 
     def test_sequences_may_be_shorter_and_not_longer(self):
-        short = self.rows(self.model, "--by-position", "--length", 64)
-        self.assertEqual([(r["begin"], r["end"]) for r in short], [(0, 64)])
+        both = self.rows(self.model, "--by-position", "--length", "64,0")
+        self.assertEqual([(r["length"], r["begin"], r["end"]) for r in both],
+                         [(64, 0, 64), (256, 0, 64), (256, 64, 128),
+                          (256, 128, 256)])
         run = reformer("eval", self.model, "--length", 257)
         self.assertEqual(run.returncode, 1)
         self.assertIn("at most 256", run.stderr)

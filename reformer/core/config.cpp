@@ -169,7 +169,7 @@ void check_train_counts(const TrainConfig& train) {
 
 void check_optimizer(const TrainConfig& train) {
   require_among("train.optimizer", train.optimizer,
-                {"adafactor", "adam", "adamw"});
+                {"adafactor", "adam", "adamw", "muon"});
   require_among("train.precision", train.precision,
                 {"auto", "float32", "bfloat16"});
   require_among("train.parameters", train.parameters, {"device", "host"});
@@ -187,10 +187,12 @@ void check_optimizer(const TrainConfig& train) {
   require_not_negative("train.weight_decay", train.weight_decay);
   require_below_one("train.beta1", train.beta1);
   require_below_one("train.beta2", train.beta2);
+  require_below_one("train.momentum", train.momentum);
   require_positive("train.epsilon", train.epsilon);
   require_not_negative("train.clip", train.clip);
   require_not_negative("train.minutes", train.minutes);
-  require(train.weight_decay == 0 || train.optimizer == "adamw",
+  require(train.weight_decay == 0 || train.optimizer == "adamw" ||
+              train.optimizer == "muon",
           "train.weight_decay: 0 is required, ", train.optimizer,
           " has none; got ", train.weight_decay);
   require(train.schedule != "cosine" || train.steps > train.warmup,

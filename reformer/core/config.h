@@ -69,6 +69,7 @@ struct TrainConfig {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  double momentum = 0.95;
   double clip = 0;
   int64_t evaluate_every = 0;
   int64_t evaluate_batches = 0;
@@ -88,17 +89,21 @@ struct TrainConfig {
     v("train.length", length, "positions of a sequence");
     v("train.seed", seed, "seed of parameters, data, hashes and dropout");
     v("train.accumulate", accumulate, "batches whose gradients make one step");
-    v("train.optimizer", optimizer, "adafactor, adam or adamw");
+    v("train.optimizer", optimizer,
+      "adafactor, adam, adamw or muon (of the blocks' matrices; adamw's of the "
+      "rest)");
     v("train.learning_rate", learning_rate, "c: the schedule's factor");
     v("train.schedule", schedule,
       "constant, rsqrt (c min(1, t/w) / sqrt(max(t, w))) or cosine (to 0 at "
       "train.steps)");
     v("train.warmup", warmup, "w: steps until the full rate");
     v("train.weight_decay", weight_decay,
-      "adamw's, of matrices and tables (rank 2 and more), not of vectors");
-    v("train.beta1", beta1, "adam's and adamw's");
-    v("train.beta2", beta2, "adam's and adamw's");
-    v("train.epsilon", epsilon, "adam's and adamw's");
+      "adamw's and muon's, of matrices and tables (rank 2 and more), not of "
+      "vectors");
+    v("train.beta1", beta1, "adam's, adamw's and muon's");
+    v("train.beta2", beta2, "adam's, adamw's and muon's");
+    v("train.epsilon", epsilon, "adam's, adamw's and muon's");
+    v("train.momentum", momentum, "muon's");
     v("train.clip", clip, "largest norm of all gradients; 0: any");
     v("train.evaluate_every", evaluate_every,
       "steps between evaluations; 0: at the end only");

@@ -151,7 +151,12 @@ int64_t feed_forward_activations(const Config& config, at::DeviceType device) {
 }
 
 int64_t optimizer_bytes(const Config& config, const ParameterCounts& counts) {
-  if (config.train.optimizer != "adafactor") return 2 * counts.total() * kFloat;
+  const auto& name = config.train.optimizer;
+  if (name == "muon") {  // one moment of almost everything in the blocks
+    return (2 * counts.total() - counts.attention - counts.feed_forward) *
+           kFloat;
+  }
+  if (name != "adafactor") return 2 * counts.total() * kFloat;
   // A row and a column of each matrix, all of each vector: small, so an upper
   // bound will do.
   const auto& model = config.model;

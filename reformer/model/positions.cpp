@@ -6,6 +6,7 @@
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/stack.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -17,10 +18,10 @@
 namespace reformer {
 namespace {
 
-// Of each pair of columns, float64.
-at::Tensor rates_of(int64_t width, at::Device device) {
+// Of each pair of columns, float64: from 1 down to 1 / slowest.
+at::Tensor rates_of(int64_t width, double slowest, at::Device device) {
   return at::arange(0, width, 2, at::TensorOptions(device).dtype(at::kDouble))
-      .mul_(-std::log(10000.0) / double(width))
+      .mul_(-std::log(slowest) / double(width))
       .exp_();
 }
 
@@ -34,9 +35,10 @@ at::Tensor waves(const at::Tensor& positions, const at::Tensor& rates,
 
 }  // namespace
 
-at::Tensor sinusoids(int64_t first, int64_t length, int64_t width) {
+at::Tensor sinusoids(int64_t first, int64_t length, int64_t width,
+                     double slowest) {
   return waves(at::arange(first, first + length, at::kDouble),
-               rates_of(width, at::kCPU), width);
+               rates_of(width, slowest, at::kCPU), width);
 }
 
 Positions::Positions(const Config& config, ParameterStore& store)
@@ -50,12 +52,15 @@ Positions::Positions(const Config& config, ParameterStore& store)
   } else if (kind_ == "axial") {
     shape_ = config.model.axial_shape;
     for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
-      tables_.push_back(store.given(
-          "positions." + std::to_string(axis) + ".weight",
-          sinusoids(0, shape_[axis], config.model.axial_dims[axis])));
+      // Slower waves would hardly move along the axis: what all positions have
+      // in common blurs attention and sends everything to the same bucket.
+      tables_.push_back(
+          store.given("positions." + std::to_string(axis) + ".weight",
+                      sinusoids(0, shape_[axis], config.model.axial_dims[axis],
+                                std::min(kSlowest, double(shape_[axis])))));
     }
   } else {
-    rates_ = rates_of(d_model_, placement_.device);
+    rates_ = rates_of(d_model_, kSlowest, placement_.device);
   }
 }
 

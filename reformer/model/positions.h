@@ -13,7 +13,8 @@ namespace reformer {
 // learned: a table, a row for each of train.length positions, that begins as
 // the sinusoids. sinusoid: fixed, of any length. axial: a position's vector is
 // the concatenation of a row of each axis' table, by the position's coordinates
-// (the last axis runs fastest); any length up to the product of the axes.
+// (the last axis runs fastest); any length up to the product of the axes. Its
+// tables begin as sinusoids none of which is slower than 1 / its axis' length.
 class Positions {
  public:
   Positions(const Config& config, ParameterStore& store);
@@ -42,7 +43,10 @@ class Positions {
   at::Tensor rates_;                // sinusoid: of each pair of columns
 };
 
-// Row p: sin and cos of p / 10000^(2i / width), [length, width] float64.
-at::Tensor sinusoids(int64_t first, int64_t length, int64_t width);
+inline constexpr double kSlowest = 10000;
+
+// Row p: sin and cos of p / slowest^(2i / width), [length, width] float64.
+at::Tensor sinusoids(int64_t first, int64_t length, int64_t width,
+                     double slowest = kSlowest);
 
 }  // namespace reformer

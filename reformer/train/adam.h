@@ -31,6 +31,11 @@ class Adam : public Optimizer {
   std::vector<NamedTensor> state() const override;
   void load_state(const std::vector<NamedTensor>& state) override;
 
+  // For an optimizer that leaves some parameters to this one.
+  const std::vector<NamedTensor>& moments() const { return moments_; }
+  int64_t steps() const { return steps_; }
+  void count_from(int64_t steps) { steps_ = steps; }
+
  private:
   void update_on_device(const std::vector<Parameter>& parameters,
                         double learning_rate);

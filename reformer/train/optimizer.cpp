@@ -3,6 +3,7 @@
 #include "reformer/core/errors.h"
 #include "reformer/train/adafactor.h"
 #include "reformer/train/adam.h"
+#include "reformer/train/muon.h"
 
 namespace reformer {
 
@@ -10,14 +11,17 @@ std::unique_ptr<Optimizer> make_optimizer(
     const TrainConfig& config, const std::vector<Parameter>& parameters) {
   const std::string& name = config.optimizer;
   if (name == "adafactor") return std::make_unique<Adafactor>(parameters);
-  require(name == "adam" || name == "adamw",
-          "train.optimizer: adafactor, adam or adamw is required, got '", name,
-          "'");
+  require(name == "adam" || name == "adamw" || name == "muon",
+          "train.optimizer: adafactor, adam, adamw or muon is required, got '",
+          name, "'");
   const AdamSettings settings = {
       .beta1 = config.beta1,
       .beta2 = config.beta2,
       .epsilon = config.epsilon,
-      .decay = name == "adamw" ? config.weight_decay : 0};
+      .decay = name == "adam" ? 0 : config.weight_decay};
+  if (name == "muon") {
+    return std::make_unique<Muon>(config.momentum, settings, parameters);
+  }
   return std::make_unique<Adam>(settings, parameters);
 }
 

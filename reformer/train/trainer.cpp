@@ -111,7 +111,10 @@ class Run {
   bool due(int64_t every) const { return every > 0 && step_ % every == 0; }
 
   void take_step() {
-    const auto gradients = learner_.gradients(batches_->next(), step_ + 1);
+    const double asked = now();
+    const auto batches = batches_->next();
+    window_waited_ += now() - asked;
+    const auto gradients = learner_.gradients(batches, step_ + 1);
     take_numbers();
     pending_ = gradients;
     // A GPU goes on meanwhile, and is found out one step later; a CPU has
@@ -161,10 +164,12 @@ class Run {
                      {"train/learning_rate", progress.learning_rate},
                      {"train/gradient_norm", progress.gradient_norm},
                      {"train/tokens_per_second", progress.tokens_per_second},
+                     {"train/data_wait", window_waited_ / elapsed},
                      {"train/lsh_overflow", progress.overflow}});
     observer_.progress(progress);
     window_ = {};
     window_tokens_ = 0;
+    window_waited_ = 0;
     window_started_ = now();
   }
 
@@ -268,6 +273,7 @@ class Run {
   // Since the last report.
   LossSums window_;
   int64_t window_tokens_ = 0;
+  double window_waited_ = 0;  // seconds, for data
   double window_started_ = 0;
   double learning_rate_ = 0;
   double gradient_norm_ = 0;

@@ -120,6 +120,21 @@ TEST_F(CudaLearner, LearnsInBfloat16AsInFloat32) {
   }
 }
 
+// Its directions are of bfloat16 there.
+TEST_F(CudaLearner, LearnsByMuonAsOnTheCpu) {
+  auto config = small_config();
+  config.train.optimizer = "muon";
+  Learner here(config);
+  Learner there(config, {kGpu, at::kFloat});
+  constexpr int kSteps = 30;
+  const auto expected = losses(here, config, kSteps);
+  const auto found = losses(there, config, kSteps);
+  EXPECT_LT(expected.back(), 0.95 * expected.front());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(found[i], expected[i], 0.01 * expected[i]) << i + 1;
+  }
+}
+
 TEST_F(CudaLearner, TakesTheSameStepsTwiceBitForBit) {
   const auto config = small_config();
   Learner once(config, {kGpu, at::kBFloat16});
@@ -208,7 +223,7 @@ TEST_F(CudaLearner, NumbersOfAStepOutliveTheNextSteps) {
 TEST_F(CudaLearner, ParametersOnTheHostEqualResidentOnesBitForBit) {
   for (const double clip : {0.0, 0.5}) {
     for (const int64_t accumulate : {1, 2}) {
-      for (const std::string optimizer : {"adafactor", "adamw"}) {
+      for (const std::string optimizer : {"adafactor", "adamw", "muon"}) {
         auto config = small_config();
         config.model.layers = 6;
         config.train.optimizer = optimizer;

@@ -146,6 +146,8 @@ INSTANTIATE_TEST_SUITE_P(All, HostParametersTest,
                                          Settings{"adamw", 0, 1, 3},
                                          Settings{"adamw", 0.5, 3, 5},
                                          Settings{"adafactor", 0, 2, 2},
+                                         Settings{"muon", 0, 1, 3},
+                                         Settings{"muon", 0.5, 2, 4},
                                          Settings{"adam", 0, 1, 1},
                                          Settings{"adam", 0.5, 2, 1}));
 

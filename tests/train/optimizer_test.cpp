@@ -1,9 +1,12 @@
 #include "reformer/train/optimizer.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linalg_svd.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +14,7 @@
 
 #include "reformer/core/errors.h"
 #include "reformer/core/parallel.h"
+#include "reformer/train/muon.h"
 #include "tests/train/plain_optimizers.h"
 #include "tests/train/some_parameters.h"
 
@@ -27,7 +31,8 @@ TrainConfig config_of(const std::string& optimizer) {
 
 using Numbers = std::vector<double>;
 
-const std::vector<std::string> kOptimizers = {"adafactor", "adam", "adamw"};
+const std::vector<std::string> kOptimizers = {"adafactor", "adam", "adamw",
+                                              "muon"};
 
 double largest_error(const at::Tensor& got, const Numbers& expected) {
   const Numbers values = values_of(got);
@@ -39,9 +44,9 @@ double largest_error(const at::Tensor& got, const Numbers& expected) {
 }
 
 // Runs the optimizer beside plain arithmetic on each parameter.
-void expect_equals_plain(const std::string& name, at::ScalarType type,
-                         double tolerance, const PlainFactory& plain_of) {
-  auto parameters = some_parameters(type);
+void expect_equals_plain(const std::string& name,
+                         std::vector<Parameter> parameters, double tolerance,
+                         const PlainFactory& plain_of) {
   std::vector<std::unique_ptr<PlainOptimizer>> plain;
   std::vector<Numbers> expected;
   for (const auto& parameter : parameters) {
@@ -61,6 +66,11 @@ void expect_equals_plain(const std::string& name, at::ScalarType type,
   }
 }
 
+void expect_equals_plain(const std::string& name, at::ScalarType type,
+                         double tolerance, const PlainFactory& plain_of) {
+  expect_equals_plain(name, some_parameters(type), tolerance, plain_of);
+}
+
 TEST(Adafactor, EqualsPlainArithmetic) {
   expect_equals_plain("adafactor", at::kDouble, 1e-12, plain_adafactor);
   expect_equals_plain("adafactor", at::kFloat, 1e-5, plain_adafactor);
@@ -78,6 +88,85 @@ TEST(AdamW, EqualsPlainArithmeticAndDecaysMatricesOnly) {
   };
   expect_equals_plain("adamw", at::kDouble, 1e-12, plain);
   expect_equals_plain("adamw", at::kFloat, 1e-5, plain);
+}
+
+// Wide, tall and square ones, two of a shape in one block and in two.
+std::vector<Parameter> some_matrices(at::ScalarType type) {
+  std::vector<Parameter> parameters;
+  const auto add = [&](const std::string& name, const Sizes& sizes) {
+    const auto seed = static_cast<int64_t>(parameters.size());
+    parameters.push_back({name, numbers(sizes, seed, type), {}});
+  };
+  add("blocks.0.a", {4, 6});
+  add("blocks.0.b", {6, 4});
+  add("blocks.1.a", {4, 6});
+  add("blocks.1.c", {5, 5});
+  add("blocks.10.d", {1, 7});
+  return parameters;
+}
+
+TEST(Muon, EqualsPlainArithmetic) {
+  const auto plain = [](const Sizes& sizes) {
+    return plain_muon(sizes, 0.95, 0.1);
+  };
+  expect_equals_plain("muon", some_matrices(at::kDouble), 1e-12, plain);
+  expect_equals_plain("muon", some_matrices(at::kFloat), 2e-5, plain);
+}
+
+TEST(Muon, IsAdamWOutsideTheBlocksAndOfVectors) {
+  auto parameters = some_parameters(at::kDouble);
+  parameters[0].name = "blocks.0.bias";
+  const auto plain = [](const Sizes& sizes) {
+    return plain_adam(0.9, 0.98, sizes.size() >= 2 ? 0.1 : 0);
+  };
+  expect_equals_plain("muon", parameters, 1e-12, plain);
+}
+
+// The step's matrix has the gradient's singular vectors, all about as long.
+TEST(Muon, BringsSingularValuesTogether) {
+  const auto x = numbers({3, 20, 50}, 1);
+  const auto [u, s, vt] = at::linalg_svd(x, /*full_matrices=*/false);
+  const auto turned = u.mT().matmul(orthogonalized(x)).matmul(vt.mT());
+  const auto diagonal = turned.diagonal(0, 1, 2);
+  EXPECT_LE((turned - diagonal.diag_embed()).abs().max().item<double>(), 1e-6);
+  const auto weak = s < 0.02 * s.amax(1, true);  // five steps are too few
+  EXPECT_LT(weak.sum().item<int64_t>(), 6);
+  EXPECT_GT(diagonal.masked_fill(weak, 1).min().item<double>(), 0.6);
+  EXPECT_LT(diagonal.max().item<double>(), 1.3);
+}
+
+TEST(Muon, StaysFiniteWithoutAGradient) {
+  std::vector<Parameter> parameters = some_matrices(at::kFloat);
+  for (auto& parameter : parameters) {
+    parameter.gradient = at::zeros_like(parameter.value);
+  }
+  make_optimizer(config_of("muon"), parameters)->step(parameters, 0.01);
+  for (const auto& parameter : parameters) {
+    EXPECT_TRUE(parameter.value.isfinite().all().item<bool>());
+  }
+}
+
+// Blocks whose parameters come and go are updated one at a time.
+TEST(Muon, OfOneBlockAtATimeIsTheSameBitForBit) {
+  auto together = some_matrices(at::kFloat);
+  auto apart = some_matrices(at::kFloat);
+  const auto one = make_optimizer(config_of("muon"), together);
+  const auto other = make_optimizer(config_of("muon"), apart);
+  for (int64_t step = 1; step <= 3; ++step) {
+    set_gradients(together, step);
+    one->step(together, 0.01);
+    other->begin_step();
+    for (const int64_t block : {10, 1, 0}) {
+      set_gradients(apart, step);
+      for (auto& parameter : apart) {
+        if (block_of(parameter.name) != block) parameter.gradient.reset();
+      }
+      other->update(apart, 0.01);
+    }
+  }
+  for (size_t i = 0; i < together.size(); ++i) {
+    EXPECT_TRUE(at::equal(together[i].value, apart[i].value));
+  }
 }
 
 // beta2 is 0 at the first step, so y is g / |g| where every |g| is the same.
@@ -184,9 +273,15 @@ std::vector<Parameter> copy_of(const std::vector<Parameter>& parameters) {
   return copies;
 }
 
+std::vector<Parameter> parameters_and_matrices() {
+  auto parameters = some_parameters(at::kFloat);
+  for (auto& matrix : some_matrices(at::kFloat)) parameters.push_back(matrix);
+  return parameters;
+}
+
 TEST(Optimizer, GoesOnFromItsStateBitForBit) {
   for (const auto& name : kOptimizers) {
-    auto whole = some_parameters(at::kFloat);
+    auto whole = parameters_and_matrices();
     const auto uninterrupted = make_optimizer(config_of(name), whole);
     run_steps(*uninterrupted, whole, 1, 3);
     auto resumed = copy_of(whole);
@@ -259,8 +354,8 @@ TEST(Optimizer, RefusesForeignStateAndKeepsItsOwn) {
 TEST(Optimizer, NamesWhatItCannotTake) {
   TrainConfig config = config_of("sgd");
   EXPECT_EQ(message_of([&] { make_optimizer(config, {}); }),
-            "train.optimizer: adafactor, adam or adamw is required, got "
-            "'sgd'");
+            "train.optimizer: adafactor, adam, adamw or muon is required, "
+            "got 'sgd'");
   std::vector<Parameter> parameters = {
       {"w", at::zeros({2, 3}), at::zeros({3, 2})}};
   EXPECT_EQ(

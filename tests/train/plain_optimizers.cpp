@@ -113,7 +113,73 @@ class PlainAdam : public PlainOptimizer {
   Numbers m_, v_;
 };
 
+// Jordan's iteration on the matrix as it is: p(X) = (a + b X X' + c (X X')^2) X
+// has the same value for a matrix and its transpose.
+class PlainMuon : public PlainOptimizer {
+ public:
+  PlainMuon(const std::vector<int64_t>& sizes, double momentum, double decay)
+      : rows_(sizes[0]),
+        columns_(sizes[1]),
+        momentum_(momentum),
+        decay_(decay) {}
+
+  void step(Numbers& w, const Numbers& g, double rate) override {
+    m_.resize(w.size());
+    Numbers x(w.size());
+    double norm = 0;
+    for (size_t i = 0; i < w.size(); ++i) {
+      m_[i] = momentum_ * m_[i] + (1 - momentum_) * g[i];
+      x[i] = momentum_ * m_[i] + (1 - momentum_) * g[i];
+      norm += x[i] * x[i];
+    }
+    for (double& value : x) value /= std::sqrt(norm) + 1e-7;
+    for (int i = 0; i < 5; ++i) x = iterated(x);
+    const double size =
+        0.2 * std::sqrt(static_cast<double>(std::max(rows_, columns_)));
+    for (size_t i = 0; i < w.size(); ++i) {
+      w[i] = (1 - rate * decay_) * w[i] - rate * size * x[i];
+    }
+  }
+
+ private:
+  // (X X') Y
+  Numbers squared_times(const Numbers& x, const Numbers& y) const {
+    Numbers result(x.size());
+    for (int64_t i = 0; i < rows_; ++i) {
+      for (int64_t k = 0; k < rows_; ++k) {
+        double square = 0;
+        for (int64_t j = 0; j < columns_; ++j) {
+          square += x[i * columns_ + j] * x[k * columns_ + j];
+        }
+        for (int64_t j = 0; j < columns_; ++j) {
+          result[i * columns_ + j] += square * y[k * columns_ + j];
+        }
+      }
+    }
+    return result;
+  }
+
+  Numbers iterated(const Numbers& x) const {
+    const Numbers cubic = squared_times(x, x);
+    const Numbers quintic = squared_times(x, cubic);
+    Numbers result(x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      result[i] = 3.4445 * x[i] - 4.7750 * cubic[i] + 2.0315 * quintic[i];
+    }
+    return result;
+  }
+
+  int64_t rows_, columns_;
+  double momentum_, decay_;
+  Numbers m_;
+};
+
 }  // namespace
+
+std::unique_ptr<PlainOptimizer> plain_muon(const std::vector<int64_t>& sizes,
+                                           double momentum, double decay) {
+  return std::make_unique<PlainMuon>(sizes, momentum, decay);
+}
 
 std::unique_ptr<PlainOptimizer> plain_adafactor(
     const std::vector<int64_t>& sizes) {

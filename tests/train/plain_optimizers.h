@@ -24,4 +24,8 @@ std::unique_ptr<PlainOptimizer> plain_adafactor(
 std::unique_ptr<PlainOptimizer> plain_adam(double beta1, double beta2,
                                            double decay);
 
+// Of a matrix of a block.
+std::unique_ptr<PlainOptimizer> plain_muon(const std::vector<int64_t>& sizes,
+                                           double momentum, double decay);
+
 }  // namespace reformer
