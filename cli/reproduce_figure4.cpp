@@ -54,7 +54,7 @@ void add_reproduce_figure4(CLI::App& reproduce, Action& action) {
   auto& app = *reproduce.add_subcommand(
       "figure4",
       "1, 2, 4 and 8 hash rounds, and a local window with 1, 2 and 4, against "
-      "full attention (as configs/figure4.json has it: meant for 25 minutes of "
+      "full attention (as configs/figure4.json has it: meant for 10 minutes of "
       "an H200)");
   const auto options = std::make_shared<ExperimentOptions>("figure4");
   options->add_to(app);

@@ -21,6 +21,7 @@ const char* const kSpeed = "speed";
 // The lists of the command line, and of experiment.json.
 const char* const kLayers = "layers";
 const char* const kLengths = "lengths";
+const char* const kRounds = "rounds";
 const char* const kFullUpTo = "full_up_to";
 
 std::vector<int64_t> layers_of(const ExperimentSettings& settings) {
@@ -70,7 +71,8 @@ Config config_of_length(const ExperimentSettings& settings, int64_t length) {
   Config config = settings.config;
   config.train.length = length;
   config.train.batch = tokens / length;
-  config.lsh.n_buckets = 0;  // by length
+  config.lsh.n_buckets = 0;             // by length
+  config.model.positions = "sinusoid";  // any length
   return config;
 }
 
@@ -83,7 +85,7 @@ std::vector<CostPoint> speed_points(const ExperimentSettings& settings) {
     config.model.attention = "full_shared_qk";
     if (length <= full_up_to) points.push_back({kSpeed, "full", config});
     config.model.attention = "lsh";
-    for (const int64_t rounds : {1, 2, 4, 8}) {
+    for (const int64_t rounds : settings.list(kRounds, {1, 2, 4, 8})) {
       config.lsh.rounds = rounds;
       check(config);
       points.push_back({kSpeed, "lsh-" + std::to_string(rounds), config});
@@ -195,6 +197,7 @@ void add_lists(CLI::App& app, ExperimentOptions& options) {
   list("--layers", kLayers, "depths to train [3,6,12; quick: 1,2,4]");
   list("--length", kLengths,
        "lengths to time [1024 to 32768; quick: 128 to 4096]");
+  list("--rounds", kRounds, "hash rounds to time [1,2,4,8]");
   app.add_option_function<int64_t>(
          "--full-up-to",
          [&options](int64_t length) { options.lists[kFullUpTo] = {length}; },
@@ -210,7 +213,7 @@ void add_reproduce_figure5(CLI::App& reproduce, Action& action) {
   auto& app = *reproduce.add_subcommand(
       "figure5",
       "models of several depths, and the time of a step against length (as "
-      "configs/figure5.json has it: meant for 25 minutes of an H200)");
+      "configs/figure5.json has it: meant for 10 minutes of an H200)");
   const auto options = std::make_shared<ExperimentOptions>("figure5");
   options->add_to(app);
   add_lists(app, *options);

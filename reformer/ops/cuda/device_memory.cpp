@@ -38,6 +38,9 @@ MemoryPool::~MemoryPool() {
 }
 
 void MemoryPool::begin(void* stream) {
+  // What earlier work left is of no use here, and cannot be given back while a
+  // stream is recorded.
+  allocator().emptyCache({0, 0});
   allocator().beginAllocateToPool(
       device_.index(), name_of(id_),
       [stream](cudaStream_t asking) { return asking == stream; });
