@@ -76,6 +76,20 @@ class GenerateTest(unittest.TestCase):
         self.assertEqual(by_file, by_input.stdout)
         self.assertNotEqual(by_file, generate("text", "--prompt", "a").stdout)
 
+    def test_several_prompts_are_continued_as_each_alone(self):
+        prompts = ["ab", "", "abcdefghijklmnop"]
+        options = ["--length", 40, "--temperature", 0]
+        alone = [generate("text", "--prompt", prompt, *options).stdout
+                 for prompt in prompts]
+        words = [word for prompt in prompts for word in ("--prompt", prompt)]
+        run = generate("text", *words, *options)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(run.stdout, b"".join(
+            b"--- %d of 3\n%s\n" % (i + 1, text)
+            for i, text in enumerate(alone)))
+        self.assertIn(b"120 tokens in ", run.stderr)
+        self.assertIn(b"3 texts; prompts of 16 read in", run.stderr)
+
     def test_without_a_length_it_stops_where_the_positions_end(self):
         self.assertEqual(len(generate("text", "--prompt", "abc").stdout), 61)
 
