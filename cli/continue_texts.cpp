@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/prompt.h"
 #include "cli/stop_signal.h"
+#include "cli/table.h"
 #include "cli/timing.h"
 #include "reformer/core/errors.h"
 #include "reformer/generate/decoder.h"
@@ -20,42 +21,6 @@ namespace {
 
 constexpr int64_t kDefaultLength = 256;
 
-// [prompts, the longest], and how long each is.
-struct Prompts {
-  at::Tensor symbols;
-  std::vector<int64_t> lengths;
-
-  int64_t count() const { return symbols.size(0); }
-  int64_t longest() const { return symbols.size(1); }
-};
-
-Prompts prompts_of(const ContinueTextsOptions& options,
-                   const SymbolWriting& writing) {
-  std::vector<std::vector<int64_t>> rows;
-  for (const auto& text : options.prompts) {
-    rows.push_back(writing.symbols_of(text));
-  }
-  for (const auto& file : options.files) {
-    rows.push_back(writing.symbols_of(contents_of(file)));
-  }
-  if (rows.empty()) rows.emplace_back();
-  Prompts prompts;
-  size_t longest = 0;
-  for (const auto& row : rows) {
-    prompts.lengths.push_back(static_cast<int64_t>(row.size()));
-    longest = std::max(longest, row.size());
-  }
-  prompts.symbols = at::zeros(
-      {static_cast<int64_t>(rows.size()), static_cast<int64_t>(longest)},
-      at::kLong);
-  auto* to = prompts.symbols.mutable_data_ptr<int64_t>();
-  for (const auto& row : rows) {
-    std::copy(row.begin(), row.end(), to);
-    to += longest;
-  }
-  return prompts;
-}
-
 // The last symbol is never read: a position for each of the others, and one
 // for the start symbol.
 int64_t checked_length(int64_t asked, const LanguageModel& model,
@@ -63,7 +28,7 @@ int64_t checked_length(int64_t asked, const LanguageModel& model,
   const int64_t limit = model.positions().limit();
   const int64_t wanted = asked > 0 ? asked : 1;
   require(prompt <= limit - wanted, "this model has ", limit,
-          " positions: a prompt of ", prompt, " symbols leaves ",
+          " positions: a prompt of ", prompt, " symbols, the longest, leaves ",
           std::max<int64_t>(0, limit - prompt), " to generate, not ", wanted,
           "; give a shorter prompt or a smaller --length");
   return asked > 0 ? asked : std::min(kDefaultLength, limit - prompt);
@@ -119,11 +84,11 @@ void report(const Prompts& prompts, const Speed& speed, bool stopped) {
   const int64_t made = speed.made * prompts.count();
   const std::string texts =
       prompts.count() == 1
-          ? "prompt"
-          : std::to_string(prompts.count()) + " texts; prompts";
+          ? "prompt of "
+          : counted(prompts.count(), "text") + "; prompts of up to ";
   std::fprintf(
       stderr,
-      "%s%lld tokens in %.2f s, %.1f tokens/s; %s of %lld read in "
+      "%s%lld tokens in %.2f s, %.1f tokens/s; %s%lld read in "
       "%.2f s\n",
       stopped ? "stopped: " : "", static_cast<long long>(made), speed.making_s,
       speed.making_s > 0 ? double(made) / speed.making_s : 0, texts.c_str(),
@@ -141,7 +106,8 @@ void ContinueTextsOptions::add_to(CLI::App& command) {
                     ->type_name("TEXT");
   command
       .add_option("--prompt-file", files,
-                  "a file that holds it; -: standard input; likewise")
+                  "a file that holds what to continue; -: standard input; "
+                  "several are continued together")
       ->allow_extra_args(false)
       ->type_name("FILE")
       ->excludes(texts);
@@ -157,14 +123,40 @@ bool ContinueTextsOptions::given() const {
   return !prompts.empty() || !files.empty() || length > 0;
 }
 
-void continue_texts(const ContinueTextsOptions& options,
+Prompts prompts_of(const ContinueTextsOptions& options, const Config& config) {
+  const SymbolWriting writing(config);
+  require(std::count(options.files.begin(), options.files.end(), "-") <= 1,
+          "--prompt-file: standard input can be read only once");
+  std::vector<std::vector<int64_t>> rows;
+  for (const auto& text : options.prompts) {
+    rows.push_back(writing.symbols_of(text));
+  }
+  for (const auto& file : options.files) {
+    rows.push_back(writing.symbols_of(contents_of(file)));
+  }
+  if (rows.empty()) rows.emplace_back();
+  Prompts prompts;
+  int64_t longest = 0;
+  for (const auto& row : rows) {
+    prompts.lengths.push_back(static_cast<int64_t>(row.size()));
+    longest = std::max(longest, prompts.lengths.back());
+  }
+  prompts.symbols =
+      at::zeros({static_cast<int64_t>(rows.size()), longest}, at::kLong);
+  auto* to = prompts.symbols.mutable_data_ptr<int64_t>();
+  for (const auto& row : rows) {
+    std::copy(row.begin(), row.end(), to);
+    to += longest;
+  }
+  return prompts;
+}
+
+void continue_texts(const Prompts& prompts, int64_t asked,
                     const SamplerConfig& sampling, int64_t rounds,
                     const LanguageModel& model) {
   const auto& stop = stop_requested();
   const SymbolWriting writing(model.config());
-  const auto prompts = prompts_of(options, writing);
-  const int64_t length =
-      checked_length(options.length, model, prompts.longest());
+  const int64_t length = checked_length(asked, model, prompts.longest());
   Sampler sampler(sampling);
   Decoder decoder(model, prompts.count(), rounds);
   Continuations texts(writing, prompts.count(), length);

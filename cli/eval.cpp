@@ -41,10 +41,6 @@ struct Point {
   int64_t rounds;
 };
 
-std::string counted(int64_t n, const std::string& what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
-
 std::string line_of(const Task& task, const Point& point, const Evaluation& e) {
   char text[160];
   std::snprintf(text, sizeof(text),
@@ -65,7 +61,43 @@ Config task_config(const Config& trained, int64_t length) {
   config.train.length = length;
   config.train.batch =
       std::max<int64_t>(1, trained.train.batch * trained.train.length / length);
+  check(config);
   return config;
+}
+
+// With 0 replaced by what it stands for, each once.
+std::vector<int64_t> resolved(const std::vector<int64_t>& given, int64_t zero) {
+  std::vector<int64_t> values;
+  for (const int64_t value : given) {
+    const int64_t meant = value > 0 ? value : zero;
+    if (std::find(values.begin(), values.end(), meant) == values.end()) {
+      values.push_back(meant);
+    }
+  }
+  return values;
+}
+
+struct Sequences {
+  int64_t length;
+  std::unique_ptr<Task> task;
+};
+
+std::vector<Sequences> sequences_of(const Config& trained,
+                                    const std::vector<int64_t>& lengths) {
+  const TaskConfig& task = trained.task;
+  require(lengths.size() == 1 ||
+              (task.data != "-" && task.validation != "-" && task.test != "-"),
+          "--length: standard input can be read only once, got ",
+          lengths.size(), " lengths; give a file");
+  std::vector<Config> configs;  // all are checked before the first is opened
+  for (const int64_t length : lengths) {
+    configs.push_back(task_config(trained, length));
+  }
+  std::vector<Sequences> sequences;
+  for (const auto& config : configs) {
+    sequences.push_back({config.train.length, open_task(config)});
+  }
+  return sequences;
 }
 
 // Evaluates one length and number of rounds after the other.
@@ -75,6 +107,10 @@ class Eval {
       : options_(options),
         device_(use_machine(options.device, options.threads)),
         checkpoint_(loaded(options)),
+        sequences_(sequences_of(
+            checkpoint_.config,
+            resolved(options.lengths, checkpoint_.config.train.length))),
+        rounds_(resolved(options.rounds, checkpoint_.config.lsh.rounds)),
         model_(
             checkpoint_.config,
             placement_of_trained(device_, checkpoint_.config.train.precision)),
@@ -87,29 +123,16 @@ class Eval {
     report_.text(options_.directory + ", step " +
                  std::to_string(checkpoint_.step) + ", " + options_.split +
                  " split\n");
-    const auto& trained = checkpoint_.config;
-    std::string metric;
-    for (const int64_t length : options_.lengths) {
-      const auto task = open_task(task_config(trained, length));
-      metric = task->metric_name();
-      for (const int64_t rounds : options_.rounds) {
-        const Point point{length > 0 ? length : trained.train.length,
-                          rounds > 0 ? rounds : trained.lsh.rounds};
-        report_.progress("evaluating with length " +
-                         std::to_string(point.length) + ", rounds " +
-                         std::to_string(point.rounds));
-        if (options_.by_position) {
-          evaluate_positions(*task, point);
-        } else {
-          evaluate_whole(*task, point);
-        }
+    for (const auto& [length, task] : sequences_) {
+      for (const int64_t rounds : rounds_) {
+        evaluate_point(*task, {length, rounds});
       }
     }
     if (options_.png.empty()) return;
     draw_picture(
         position_script(curves_,
                         options_.directory + ", " + options_.split + " split",
-                        metric),
+                        sequences_[0].task->metric_name()),
         options_.png);
     report_.note("the picture is " + options_.png);
   }
@@ -129,6 +152,16 @@ class Eval {
     row["length"] = point.length;
     row["rounds"] = point.rounds;
     return row;
+  }
+
+  void evaluate_point(const Task& task, const Point& point) {
+    report_.progress("evaluating with length " + std::to_string(point.length) +
+                     ", rounds " + std::to_string(point.rounds));
+    if (options_.by_position) {
+      evaluate_positions(task, point);
+    } else {
+      evaluate_whole(task, point);
+    }
   }
 
   void evaluate_whole(const Task& task, const Point& point) {
@@ -167,6 +200,8 @@ class Eval {
   const EvalOptions& options_;
   at::Device device_;
   Checkpoint checkpoint_;
+  std::vector<Sequences> sequences_;  // before the model: data may be missing
+  std::vector<int64_t> rounds_;
   LanguageModel model_;
   Split split_;
   Report report_;
@@ -206,8 +241,10 @@ void add_eval(CLI::App& app, Action& action) {
       ->type_name("N")
       ->capture_default_str();
   command
-      .add_option("--length", options->lengths,
-                  "positions of a sequence, at most the model's; 0: training's")
+      .add_option(
+          "--length", options->lengths,
+          "positions of a sequence, at most the model's; 0: training's; "
+          "each with all of --rounds")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_number(0, kMaxLength))

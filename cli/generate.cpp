@@ -48,6 +48,7 @@ void run_generate(const GenerateOptions& options) {
       images || (options.images.images.empty() && options.images.files.empty()),
       "--images and --image-file are for models of images; this one of ",
       config.task.name, " continues a --prompt");
+  const auto prompts = prompts_of(options.texts, config);
   LanguageModel model(config,
                       placement_for_use(device, config.train.precision));
   load_parameters(model, checkpoint.parameters);
@@ -58,7 +59,8 @@ void run_generate(const GenerateOptions& options) {
         {options.sampler, options.rounds, SymbolWriting(config).count()},
         model);
   } else {
-    continue_texts(options.texts, options.sampler, options.rounds, model);
+    continue_texts(prompts, options.texts.length, options.sampler,
+                   options.rounds, model);
   }
 }
 

@@ -182,7 +182,8 @@ void reproduce_figure5(const ExperimentOptions& options) {
 }
 
 void add_lists(CLI::App& app, ExperimentOptions& options) {
-  const auto list = [&](const char* option, const char* key, const char* help) {
+  const auto list = [&](const char* option, const char* key, const char* help,
+                        int64_t most = kMaxLength) {
     app.add_option_function<std::vector<int64_t>>(
            option,
            [&options, key](const std::vector<int64_t>& values) {
@@ -191,13 +192,13 @@ void add_lists(CLI::App& app, ExperimentOptions& options) {
            help)
         ->delimiter(',')
         ->allow_extra_args(false)
-        ->check(whole_number(1, kMaxLength))
+        ->check(whole_number(1, most))
         ->type_name("N,...");
   };
   list("--layers", kLayers, "depths to train [3,6,12; quick: 1,2,4]");
   list("--length", kLengths,
        "lengths to time [1024 to 32768; quick: 128 to 4096]");
-  list("--rounds", kRounds, "hash rounds to time [1,2,4,8]");
+  list("--rounds", kRounds, "hash rounds to time [1,2,4,8]", 1024);
   app.add_option_function<int64_t>(
          "--full-up-to",
          [&options](int64_t length) { options.lists[kFullUpTo] = {length}; },

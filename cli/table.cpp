@@ -35,6 +35,10 @@ std::string signed_number(double value, int digits) {
   return std::string(value < 0 ? "" : "+").append(fixed(value, digits));
 }
 
+std::string counted(int64_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
 std::string milliseconds(double seconds) {
   const double ms = seconds * 1e3;
   return fixed(ms, ms < 1 ? 3 : ms < 10 ? 2 : ms < 100 ? 1 : 0);

@@ -1,6 +1,7 @@
 // Tables of right-aligned columns, for people.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ std::string fixed(double value, int digits, const char* unit = "");
 
 // "+0.12", "-0.12": the same of a difference.
 std::string signed_number(double value, int digits);
+
+// "1 round", "2 rounds".
+std::string counted(int64_t n, const std::string& what);
 
 // Three significant digits or all of the whole ones: 0.345, 12.3, 12345.
 std::string milliseconds(double seconds);

@@ -69,9 +69,26 @@ class EvalTest(unittest.TestCase):
         self.assertEqual([(r["length"], r["begin"], r["end"]) for r in both],
                          [(64, 0, 64), (256, 0, 64), (256, 64, 128),
                           (256, 128, 256)])
-        run = reformer("eval", self.model, "--length", 257)
-        self.assertEqual(run.returncode, 1)
-        self.assertIn("at most 256", run.stderr)
+        again = self.rows(self.model, "--by-position", "--length", "64,64,0,256")
+        self.assertEqual(again, both)
+        for lengths in "257", "64,257":
+            run = reformer("eval", self.model, "--length", lengths)
+            self.assertEqual((run.returncode, run.stdout), (1, ""))
+            self.assertIn("at most 256", run.stderr)
+
+    def test_draws_a_curve_for_each_length(self):
+        png = self.folder / "positions.png"
+        run = reformer("eval", self.model, "--by-position", "--batches", 1,
+                       "--length", "0,128", "--png", png)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertGreater(png.stat().st_size, 2000)
+        self.assertIn("256 positions, 1 round\n", run.stdout)
+        self.assertIn("128 positions, 1 round\n", run.stdout)
+
+    def test_standard_input_is_read_once(self):
+        run = reformer("eval", self.model, "--data", "-", "--length", "64,128")
+        self.assertEqual((run.returncode, run.stdout), (1, ""))
+        self.assertIn("standard input can be read only once", run.stderr)
 
     def test_an_exported_model_is_the_model(self):
         exact, small = self.folder / "exact", self.folder / "small"

@@ -77,7 +77,7 @@ class GenerateTest(unittest.TestCase):
         self.assertNotEqual(by_file, generate("text", "--prompt", "a").stdout)
 
     def test_several_prompts_are_continued_as_each_alone(self):
-        prompts = ["ab", "", "abcdefghijklmnop"]
+        prompts = ["ab", "", "[a,b] defghijklm"]
         options = ["--length", 40, "--temperature", 0]
         alone = [generate("text", "--prompt", prompt, *options).stdout
                  for prompt in prompts]
@@ -88,7 +88,7 @@ class GenerateTest(unittest.TestCase):
             b"--- %d of 3\n%s\n" % (i + 1, text)
             for i, text in enumerate(alone)))
         self.assertIn(b"120 tokens in ", run.stderr)
-        self.assertIn(b"3 texts; prompts of 16 read in", run.stderr)
+        self.assertIn(b"3 texts; prompts of up to 16 read in", run.stderr)
 
     def test_without_a_length_it_stops_where_the_positions_end(self):
         self.assertEqual(len(generate("text", "--prompt", "abc").stdout), 61)
@@ -117,6 +117,7 @@ class GenerateTest(unittest.TestCase):
     def test_mistakes_are_one_sentence(self):
         for status, arguments in (
                 (1, ["--prompt-file", "/nowhere"]), (1, ["--top-p", "0"]),
+                (1, ["--prompt-file", "-", "--prompt-file", "-"]),
                 (2, ["--prompt", "a", "--prompt-file", "b"]),
                 (2, ["--temperature", "-1"]), (2, ["--temperature", "warm"]),
                 (2, ["--top-p", "1.5"]), (2, ["--top-k", "-1"]),

@@ -448,6 +448,14 @@ class Figure5Test(ReproduceTest):
                                    row["step_s"] * 1e6 / 64, places=6)
             self.assertIn("kernels", row["machine"])
 
+    def test_rounds_and_lengths_may_be_chosen(self):
+        out = self.out()
+        self.done("figure5", out, *TINY5, "--seeds", 1, "--layers", "1",
+                  "--length", "32", "--rounds", "3", "--full-up-to", 0)
+        rows = self.rows(out, "figure5", "speed")
+        self.assertEqual([(row["series"], row["length"]) for row in rows],
+                         [("lsh-3", 32)])
+
     def test_what_is_measured_is_not_measured_again(self):
         costs = (self.runs / "costs.jsonl").read_text()
         numbers = (self.runs / "figure5.jsonl").read_text()

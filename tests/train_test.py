@@ -88,6 +88,16 @@ class RunsTest(unittest.TestCase):
         self.assertEqual(train(self.out()).returncode, 0)
         self.assert_same_as_whole(self.out())
 
+    def test_metrics_say_what_a_run_does_with_its_time(self):
+        lines = [json.loads(line) for line in
+                 (self.whole / "metrics.jsonl").read_text().splitlines()]
+        lines = [line for line in lines if "train/loss" in line]
+        self.assertTrue(lines)
+        for line in lines:
+            self.assertGreater(line["train/tokens_per_second"], 0)
+            self.assertGreater(line["train/data_wait"], 0)
+            self.assertLess(line["train/data_wait"], 1)
+
     def test_another_seed_gives_others(self):
         self.assertEqual(train(self.out(), "--set", "train.seed=1").returncode,
                          0)

@@ -100,10 +100,10 @@ struct TrainConfig {
     v("train.weight_decay", weight_decay,
       "adamw's and muon's, of matrices and tables (rank 2 and more), not of "
       "vectors");
-    v("train.beta1", beta1, "adam's, adamw's and muon's");
-    v("train.beta2", beta2, "adam's, adamw's and muon's");
-    v("train.epsilon", epsilon, "adam's, adamw's and muon's");
-    v("train.momentum", momentum, "muon's");
+    v("train.beta1", beta1, "adam's and adamw's, muon's of the rest");
+    v("train.beta2", beta2, "adam's and adamw's, muon's of the rest");
+    v("train.epsilon", epsilon, "adam's and adamw's, muon's of the rest");
+    v("train.momentum", momentum, "muon's, of matrices (Nesterov)");
     v("train.clip", clip, "largest norm of all gradients; 0: any");
     v("train.evaluate_every", evaluate_every,
       "steps between evaluations; 0: at the end only");

@@ -150,13 +150,12 @@ int64_t feed_forward_activations(const Config& config, at::DeviceType device) {
   return sizes.normed + inner * sizes.inner;
 }
 
-int64_t optimizer_bytes(const Config& config, const ParameterCounts& counts) {
+// `blocks`: of the numbers in blocks, how many are there.
+int64_t optimizer_bytes(const Config& config, int64_t others, int64_t blocks) {
   const auto& name = config.train.optimizer;
-  if (name == "muon") {  // one moment of almost everything in the blocks
-    return (2 * counts.total() - counts.attention - counts.feed_forward) *
-           kFloat;
-  }
-  if (name != "adafactor") return 2 * counts.total() * kFloat;
+  if (name == "adam" || name == "adamw") return 2 * (others + blocks) * kFloat;
+  // Almost everything in blocks is a matrix.
+  if (name == "muon") return (2 * others + blocks) * kFloat;
   // A row and a column of each matrix, all of each vector: small, so an upper
   // bound will do.
   const auto& model = config.model;
@@ -179,14 +178,9 @@ class Moments {
         sizes_(config, device),
         kinds_(layer_attentions(config.model)),
         counts_(count_parameters(config)) {
-    base_.parameters = counts_.total() * kFloat;
-    base_.optimizer_state = optimizer_bytes(config, counts_);
-    if (visiting()) {
-      const double share = double(resident()) / double(counts_.total());
-      base_.parameters = resident() * kFloat;
-      base_.optimizer_state =
-          static_cast<int64_t>(double(base_.optimizer_state) * share);
-    }
+    base_.parameters = resident() * kFloat;
+    base_.optimizer_state =
+        optimizer_bytes(config, others(), resident() - others());
   }
 
   MemoryPrediction highest() {
@@ -199,6 +193,7 @@ class Moments {
       consider(attention(layer));
     }
     consider(embedding());
+    consider(optimizer());
     return highest;
   }
 
@@ -248,16 +243,31 @@ class Moments {
     return embedding;
   }
 
+  // Muon's: the largest matrices of a block, twice as they come, twice in the
+  // iteration (on a GPU half as wide), and their squares.
+  MemoryPrediction optimizer() const {
+    const auto& model = config_.model;
+    const int64_t least = std::min(model.d_model, model.d_ff);
+    const int64_t pair = 2 * model.d_model * model.d_ff * kFloat;
+    MemoryPrediction optimizer = base_;
+    optimizer.gradients = gradients_from(-1);
+    optimizer.part = "optimizer";
+    if (config_.train.optimizer != "muon") return optimizer;
+    optimizer.working = 2 * pair + 4 * least * least * kFloat;
+    return optimizer;
+  }
+
   // With parameters on the host a GPU has those of three blocks at a time, with
   // their gradients and optimizer state.
   bool visiting() const {
     return device_ != at::kCPU && config_.train.parameters == "host";
   }
+  int64_t blocks() const { return counts_.attention + counts_.feed_forward; }
+  int64_t others() const { return counts_.total() - blocks(); }
   int64_t resident() const {  // numbers
-    const int64_t blocks = counts_.attention + counts_.feed_forward;
+    if (!visiting()) return counts_.total();
     const int64_t layers = config_.model.layers;
-    return counts_.total() - blocks +
-           blocks / layers * std::min<int64_t>(3, layers);
+    return others() + blocks() / layers * std::min<int64_t>(3, layers);
   }
 
   int64_t gradients_from(int64_t layer) const {

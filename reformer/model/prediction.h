@@ -38,7 +38,8 @@ struct MemoryPrediction {
   int64_t bucket_ids = 0;   // kept for backward: 2 bytes a token, head, round
 
   int64_t working = 0;
-  std::string part;  // which runs: attention, feed-forward, loss, embedding
+  std::string part;  // which runs: attention, feed-forward, loss, embedding or
+                     // optimizer
 
   int64_t total() const {
     return parameters + gradients + optimizer_state + streams + activations +

@@ -8,18 +8,21 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
+#include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <tuple>
+#include <utility>
 
-#include "reformer/core/errors.h"
 #include "reformer/train/optimizer_state.h"
 
 namespace reformer {
 namespace {
 
-// Of the polynomial that pushes singular values in (0, 1] fastest towards 1.
+// Of the polynomial that lifts small singular values fastest and keeps those
+// near 1 there, give or take a quarter.
 constexpr double kLinear = 3.4445;
 constexpr double kCubic = -4.7750;
 constexpr double kQuintic = 2.0315;
@@ -32,11 +35,19 @@ bool is_matrix(const Parameter& parameter) {
   return block_of(parameter.name) >= 0 && parameter.value.dim() == 2;
 }
 
-std::vector<Parameter> others(const std::vector<Parameter>& parameters) {
-  std::vector<Parameter> result;
-  for (const auto& parameter : parameters) {
-    if (!is_matrix(parameter)) result.push_back(parameter);
+std::vector<size_t> indices_of(const std::vector<Parameter>& parameters,
+                               bool matrices) {
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (is_matrix(parameters[i]) == matrices) indices.push_back(i);
   }
+  return indices;
+}
+
+std::vector<Parameter> chosen(const std::vector<Parameter>& parameters,
+                              const std::vector<size_t>& indices) {
+  std::vector<Parameter> result;
+  for (const size_t i : indices) result.push_back(parameters[i]);
   return result;
 }
 
@@ -50,7 +61,7 @@ at::Tensor orthogonalized(at::Tensor x) {
   const auto norm = at::linalg_vector_norm(
       x, 2, {1, 2}, /*keepdim=*/true,
       x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
-  x = x / (norm + 1e-7).to(x.scalar_type());
+  x.div_((norm + 1e-7).to(x.scalar_type()));
   for (int i = 0; i < kIterations; ++i) {
     const auto square = at::bmm(x, x.transpose(1, 2));
     const auto factor = at::baddbmm(square, square, square, kCubic, kQuintic);
@@ -59,32 +70,34 @@ at::Tensor orthogonalized(at::Tensor x) {
   return x;
 }
 
-Muon::Muon(double momentum, const AdamSettings& settings,
+Muon::Muon(const MuonSettings& settings,
            const std::vector<Parameter>& parameters)
-    : momentum_(momentum),
-      decay_(settings.decay),
-      adam_(settings, others(parameters)) {
+    : settings_(settings),
+      matrices_(indices_of(parameters, true)),
+      others_(indices_of(parameters, false)),
+      adam_(settings.adam, chosen(parameters, others_)) {
   check_parameters(parameters);
-  for (const auto& parameter : parameters) {
-    if (!is_matrix(parameter)) continue;
+  for (const size_t i : matrices_) {
     momenta_.push_back(
-        zero_moment(parameter, "momentum", parameter.value.sizes()));
+        zero_moment(parameters[i], "momentum", parameters[i].value.sizes()));
   }
 }
 
 void Muon::update(std::vector<Parameter>& parameters, double learning_rate) {
+  TORCH_INTERNAL_ASSERT(parameters.size() == matrices_.size() + others_.size());
   const at::NoGradGuard no_grad;
-  auto rest = others(parameters);
-  adam_.update(rest, learning_rate);
+  auto others = chosen(parameters, others_);
+  adam_.update(others, learning_rate);
   std::map<std::tuple<int64_t, int64_t, int64_t>, std::vector<Matrix>> groups;
-  size_t index = 0;
-  for (const auto& parameter : parameters) {
-    if (!is_matrix(parameter)) continue;
-    const auto& momentum = momenta_.at(index++).value;
+  for (size_t m = 0; m < matrices_.size(); ++m) {
+    const auto& parameter = parameters[matrices_[m]];
     if (!parameter.gradient.defined()) continue;
-    const auto shape = wide(parameter.value).sizes();
-    groups[{block_of(parameter.name), shape[0], shape[1]}].push_back(
-        {parameter.value.detach(), gradient_of(parameter), momentum});
+    const int64_t rows = parameter.value.size(0);
+    const int64_t columns = parameter.value.size(1);
+    groups[{block_of(parameter.name), std::min(rows, columns),
+            std::max(rows, columns)}]
+        .push_back({parameter.value.detach(), gradient_of(parameter),
+                    momenta_[m].value});
   }
   for (const auto& [key, matrices] : groups) {
     update_together(matrices, learning_rate);
@@ -93,23 +106,28 @@ void Muon::update(std::vector<Parameter>& parameters, double learning_rate) {
 
 void Muon::update_together(const std::vector<Matrix>& matrices,
                            double learning_rate) const {
+  const double momentum = settings_.momentum;
   std::vector<at::Tensor> values, gradients, momenta;
-  for (const auto& [value, gradient, momentum] : matrices) {
+  for (const auto& [value, gradient, moment] : matrices) {
     values.push_back(value);
     gradients.push_back(gradient);
-    momenta.push_back(momentum);
+    momenta.push_back(moment);
   }
-  at::_foreach_mul_(momenta, momentum_);
-  at::_foreach_add_(momenta, gradients, 1 - momentum_);
-  auto ahead = at::_foreach_mul(momenta, momentum_);
-  at::_foreach_add_(ahead, gradients, 1 - momentum_);
+  at::_foreach_mul_(momenta, momentum);
+  at::_foreach_add_(momenta, gradients, 1 - momentum);
+  auto ahead = at::_foreach_mul(momenta, momentum);
+  at::_foreach_add_(ahead, gradients, 1 - momentum);
 
-  for (auto& x : ahead) x = wide(x);
+  const bool rounded = settings_.rounded && values[0].is_cuda();
+  for (auto& x : ahead) {
+    x = wide(x);
+    if (rounded) x = x.to(at::kBFloat16);
+  }
   auto stacked = at::stack(ahead);
-  if (stacked.is_cuda()) stacked = stacked.to(at::kBFloat16);
-  const auto directions = orthogonalized(stacked);
+  ahead.clear();
+  const auto directions = orthogonalized(std::move(stacked));
 
-  at::_foreach_mul_(values, 1 - learning_rate * decay_);
+  at::_foreach_mul_(values, 1 - learning_rate * settings_.adam.decay);
   const double size = kElement * std::sqrt(double(directions.size(2)));
   for (size_t i = 0; i < values.size(); ++i) {
     const auto direction = directions[static_cast<int64_t>(i)];

@@ -20,7 +20,11 @@ std::unique_ptr<Optimizer> make_optimizer(
       .epsilon = config.epsilon,
       .decay = name == "adam" ? 0 : config.weight_decay};
   if (name == "muon") {
-    return std::make_unique<Muon>(config.momentum, settings, parameters);
+    return std::make_unique<Muon>(
+        MuonSettings{.momentum = config.momentum,
+                     .rounded = config.precision != "float32",
+                     .adam = settings},
+        parameters);
   }
   return std::make_unique<Adam>(settings, parameters);
 }

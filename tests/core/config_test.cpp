@@ -234,7 +234,8 @@ TEST(CheckConfig, SizesAndCountsHaveRanges) {
 }
 
 TEST(CheckConfig, RatesHaveRanges) {
-  for (const char* key : {"model.dropout", "train.beta1", "train.beta2"}) {
+  for (const char* key :
+       {"model.dropout", "train.beta1", "train.beta2", "train.momentum"}) {
     for (const char* value : {"=-0.1", "=1", "=1.5"}) {
       expect_contains(check_error_of({std::string(key) + value}),
                       std::string(key) + ": at least 0 and less than 1");
@@ -257,7 +258,7 @@ TEST(CheckConfig, RatesAreFinite) {
     for (double TrainConfig::*rate :
          {&TrainConfig::learning_rate, &TrainConfig::epsilon,
           &TrainConfig::weight_decay, &TrainConfig::beta1, &TrainConfig::beta2,
-          &TrainConfig::clip, &TrainConfig::minutes}) {
+          &TrainConfig::momentum, &TrainConfig::clip, &TrainConfig::minutes}) {
       Config config;
       config.train.*rate = bad;
       EXPECT_THROW(check(config), Error);
@@ -346,6 +347,8 @@ TEST(CheckConfig, RefusesSettingsThatWouldBeIgnored) {
       check_error_of({"train.optimizer=adam", "train.weight_decay=0.1"}),
       "train.weight_decay: 0 is required, adam has none");
   EXPECT_EQ(check_error_of({"train.weight_decay=0.1"}), "no error");
+  EXPECT_EQ(check_error_of({"train.optimizer=muon", "train.weight_decay=0.1"}),
+            "no error");
   expect_contains(
       check_error_of({"model.layers=1", "model.attention=lsh,local"}),
       "at most model.layers = 1 names are required, got 2");

@@ -71,6 +71,15 @@ std::vector<Case> cases() {
                 c.train.batch = 1;
                 c.train.length = 66;
               }),
+      case_of("muon", [](Config& c) { c.train.optimizer = "muon"; }),
+      case_of("many_parameters_muon",
+              [](Config& c) {
+                c.model.d_model = 512;
+                c.model.d_ff = 2048;
+                c.train.batch = 1;
+                c.train.length = 66;
+                c.train.optimizer = "muon";
+              }),
       case_of("large_vocabulary",
               [](Config& c) {
                 c.model.vocabulary = 20000;

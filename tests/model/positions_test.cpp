@@ -61,6 +61,29 @@ TEST(Positions, LearnedStartsAsTheSinusoids) {
   EXPECT_TRUE(at::equal(encoded("learned", 7, 20), sinusoids(7, 20, 24)));
 }
 
+// The slowest wave takes the whole axis, or 10,000 positions.
+TEST(Positions, AxialStartsAsWavesThatFitItsAxes) {
+  auto config = config_with("axial");
+  config.model.axial_shape = {3, 5, 20000};
+  ParameterStore store(0, at::kDouble);
+  const Positions positions(config, store);
+  const double slowest[] = {3, 5, 10000};
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const auto table = store.parameters()[axis].value.detach();
+    const int64_t width = config.model.axial_dims[axis];
+    for (const int64_t p : {int64_t{1}, table.size(0) - 1}) {
+      for (int64_t c = 0; c < width; ++c) {
+        const double angle =
+            double(p) /
+            std::pow(slowest[axis], double(c / 2 * 2) / double(width));
+        EXPECT_NEAR(table[p][c].item<double>(),
+                    c % 2 == 0 ? std::sin(angle) : std::cos(angle), 1e-10)
+            << axis << ", " << p << ", " << c;
+      }
+    }
+  }
+}
+
 // Position p of axes 3, 4, 5 has the coordinates of a number p written with
 // these digits, the last running fastest.
 TEST(Positions, AxialJoinsTheRowsOfEachAxis) {

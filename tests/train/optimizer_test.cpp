@@ -135,18 +135,21 @@ TEST(Muon, BringsSingularValuesTogether) {
   EXPECT_LT(diagonal.max().item<double>(), 1.3);
 }
 
-TEST(Muon, StaysFiniteWithoutAGradient) {
-  std::vector<Parameter> parameters = some_matrices(at::kFloat);
+TEST(Muon, OnlyDecaysWhereGradientsAreZero) {
+  std::vector<Parameter> parameters = some_matrices(at::kDouble);
+  const auto before = some_matrices(at::kDouble);
   for (auto& parameter : parameters) {
     parameter.gradient = at::zeros_like(parameter.value);
   }
   make_optimizer(config_of("muon"), parameters)->step(parameters, 0.01);
-  for (const auto& parameter : parameters) {
-    EXPECT_TRUE(parameter.value.isfinite().all().item<bool>());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(parameters[i].value, before[i].value * 0.999));
   }
 }
 
-// Blocks whose parameters come and go are updated one at a time.
+// Blocks whose parameters come and go are updated one at a time: their state
+// must be found whatever else has a gradient. (That LibTorch's products of a
+// block's matrices do not depend on other blocks is tests/cuda's.)
 TEST(Muon, OfOneBlockAtATimeIsTheSameBitForBit) {
   auto together = some_matrices(at::kFloat);
   auto apart = some_matrices(at::kFloat);
@@ -297,7 +300,8 @@ TEST(Optimizer, GoesOnFromItsStateBitForBit) {
 
 TEST(Optimizer, GivesTheSameBitsForAnyNumberOfThreads) {
   const int before = threads();
-  for (const auto& name : kOptimizers) {
+  // Muon's matrices are multiplied by LibTorch.
+  for (const std::string name : {"adafactor", "adam", "adamw"}) {
     std::vector<std::vector<Parameter>> results;
     for (const int count : {1, 2, 3}) {
       set_threads(count);
@@ -318,6 +322,18 @@ std::string message_of(const std::function<void()>& action) {
     return error.what();
   }
   return "no error";
+}
+
+TEST(Muon, RefusesForeignState) {
+  const auto parameters = parameters_and_matrices();
+  const auto adamw = make_optimizer(config_of("adamw"), parameters);
+  const auto muon = make_optimizer(config_of("muon"), parameters);
+  EXPECT_EQ(message_of([&] { muon->load_state(adamw->state()); }),
+            "optimizer state: blocks.0.a.momentum is missing; was it saved by "
+            "another optimizer?");
+  EXPECT_EQ(message_of([&] { adamw->load_state(muon->state()); }),
+            "optimizer state: blocks.0.a.first_moment is missing; was it saved "
+            "by another optimizer?");
 }
 
 TEST(Optimizer, RefusesForeignStateAndKeepsItsOwn) {
