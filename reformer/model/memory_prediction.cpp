@@ -243,8 +243,8 @@ class Moments {
     return embedding;
   }
 
-  // Muon's: the largest matrices of a block, twice as they come, twice in the
-  // iteration (on a GPU half as wide), and their squares.
+  // Muon's: the two largest matrices of a block before and after an iteration,
+  // and two products of each with itself (on a GPU half of it).
   MemoryPrediction optimizer() const {
     const auto& model = config_.model;
     const int64_t least = std::min(model.d_model, model.d_ff);

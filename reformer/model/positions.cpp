@@ -18,7 +18,7 @@
 namespace reformer {
 namespace {
 
-// Of each pair of columns, float64: from 1 down to 1 / slowest.
+// Of each pair of columns, float64: from 1 down to almost 1 / slowest.
 at::Tensor rates_of(int64_t width, double slowest, at::Device device) {
   return at::arange(0, width, 2, at::TensorOptions(device).dtype(at::kDouble))
       .mul_(-std::log(slowest) / double(width))
