@@ -90,6 +90,12 @@ class GenerateTest(unittest.TestCase):
         self.assertIn(b"120 tokens in ", run.stderr)
         self.assertIn(b"3 texts; prompts of up to 16 read in", run.stderr)
 
+    def test_standard_input_is_read_once(self):
+        run = generate("text", "--prompt-file", "-", "--prompt-file", "-",
+                       input=b"a")
+        self.assertEqual((run.returncode, run.stdout), (1, b""))
+        self.assertIn(b"standard input can be read only once", run.stderr)
+
     def test_without_a_length_it_stops_where_the_positions_end(self):
         self.assertEqual(len(generate("text", "--prompt", "abc").stdout), 61)
 
@@ -117,7 +123,6 @@ class GenerateTest(unittest.TestCase):
     def test_mistakes_are_one_sentence(self):
         for status, arguments in (
                 (1, ["--prompt-file", "/nowhere"]), (1, ["--top-p", "0"]),
-                (1, ["--prompt-file", "-", "--prompt-file", "-"]),
                 (2, ["--prompt", "a", "--prompt-file", "b"]),
                 (2, ["--temperature", "-1"]), (2, ["--temperature", "warm"]),
                 (2, ["--top-p", "1.5"]), (2, ["--top-k", "-1"]),
