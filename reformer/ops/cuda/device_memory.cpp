@@ -17,8 +17,10 @@ CUDAAllocator& allocator() {
   return *static_cast<CUDAAllocator*>(c10::GetAllocator(c10::kCUDA));
 }
 
-// LibTorch counts its own pools from 1 in the first half of the name.
-c10::MempoolId_t name_of(uint64_t id) { return {0x5245464f524dULL, id}; }
+// LibTorch counts its own pools from 1, in either half of the name. Its tables
+// hash the first half alone and double for every further name of the same hash:
+// the count has to be in that half.
+c10::MempoolId_t name_of(uint64_t id) { return {(0x5246ULL << 48) + id, 0}; }
 
 std::atomic<uint64_t> pools{0};
 

@@ -1,0 +1,37 @@
+// Recordings of work on a GPU.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "reformer/ops/device_graph.h"
+
+namespace reformer {
+namespace {
+
+const at::Device kGpu(at::kCUDA, 0);
+
+// LibTorch's allocator keeps a table of the recordings' memory. Were their names
+// of one hash, forty of them would ask for a table of 2^40 places.
+TEST(CudaDeviceGraph, ManyLiveAtATimeEachWithItsOwnMemory) {
+  constexpr int kGraphs = 40;
+  auto sum = at::zeros({1000}, at::TensorOptions(kGpu));
+  const auto add = [&](int i) { sum += at::full({1000}, i, sum.options()); };
+  add(0);
+  std::vector<std::unique_ptr<DeviceGraph>> graphs;
+  for (int i = 1; i <= kGraphs; ++i) {
+    graphs.push_back(std::make_unique<DeviceGraph>(kGpu));
+    graphs.back()->record([&] { add(i); });
+  }
+  EXPECT_EQ(sum.abs().max().item<float>(), 0) << "recording ran what it wrote";
+  for (const auto& graph : graphs) graph->replay();
+  const float all = kGraphs * (kGraphs + 1) / 2;
+  EXPECT_EQ(sum.min().item<float>(), all);
+  EXPECT_EQ(sum.max().item<float>(), all);
+}
+
+}  // namespace
+}  // namespace reformer
