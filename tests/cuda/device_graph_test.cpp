@@ -14,8 +14,8 @@ namespace {
 
 const at::Device kGpu(at::kCUDA, 0);
 
-// LibTorch's allocator keeps a table of the recordings' memory. Were their names
-// of one hash, forty of them would ask for a table of 2^40 places.
+// LibTorch's allocator keeps a table of the recordings' memory. Were their
+// names of one hash, forty of them would ask for a table of 2^40 places.
 TEST(CudaDeviceGraph, ManyLiveAtATimeEachWithItsOwnMemory) {
   constexpr int kGraphs = 40;
   auto sum = at::zeros({1000}, at::TensorOptions(kGpu));
