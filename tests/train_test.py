@@ -13,7 +13,8 @@ import time
 import unittest
 
 PROGRAM = None  # set below
-STEPS = 300
+KILLS = int(os.environ.get("REFORMER_KILLS", 2))  # 2, because it takes seconds
+STEPS = 150 * KILLS
 TINY = ["--threads", "1"] + [word for setting in (
     f"train.steps={STEPS}", "train.batch=2", "train.length=32",
     "train.log_every=1", "train.checkpoint_every=40", "train.evaluate_every=90",
@@ -122,8 +123,7 @@ class RunsTest(unittest.TestCase):
         self.assert_same_as_whole(self.out())
 
     def test_a_run_killed_at_random_moments_goes_on_bit_for_bit(self):
-        """Up to REFORMER_KILLS times; 2, because it takes seconds."""
-        kills = int(os.environ.get("REFORMER_KILLS", 2))
+        """Up to REFORMER_KILLS times."""
         moments = random.Random(1)
         command = [PROGRAM, "train", "duplication", "--out", str(self.out()),
                    *TINY]
@@ -132,8 +132,8 @@ class RunsTest(unittest.TestCase):
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL)
             try:
-                process.wait(moments.uniform(0, 2 * self.seconds / kills)
-                             if killed < kills else 300)
+                process.wait(moments.uniform(0, 2 * self.seconds / KILLS)
+                             if killed < KILLS else 300)
                 break
             except subprocess.TimeoutExpired:
                 process.kill()
