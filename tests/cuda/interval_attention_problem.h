@@ -1,4 +1,4 @@
-// Problems for interval attention on a GPU: made and judged on the host.
+// Problems for interval attention on a GPU: made and solved on the host.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -148,6 +148,16 @@ Problem make_problem(const Case& c, uint64_t seed = 1) {
                       p.interval.data(), c.batch, c.heads, rounds, c.length,
                       c.causal});
   return p;
+}
+
+inline void fill_padded_rows(Problem& p, float x) {
+  const Case& c = p.sizes;
+  for (int64_t i = 0; i < c.rows(); ++i) {
+    if (p.mask[i / (c.heads * c.length) * c.length + i % c.length]) continue;
+    for (auto* rows : {&p.q, &p.v, &p.d_output}) {
+      std::fill_n(rows->begin() + i * c.d, c.d, x);
+    }
+  }
 }
 
 struct Result {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cuda/interval_attention_device.h"
+#include "tests/cuda/interval_attention_judge.h"
 
 namespace reformer::kernels {
 namespace {
@@ -16,79 +17,14 @@ class IntervalAttentionCuda : public testing::Test {
   }
 };
 
-using Numbers = std::vector<double>;
-
-struct Error {
-  double largest = 0;
-  double root_mean_square = 0;
-};
-
-Error error_of(const Numbers& got, const Numbers& wanted) {
-  Error e;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    if (got[i] == wanted[i]) continue;  // -inf too
-    double difference = std::abs(got[i] - wanted[i]);
-    if (std::isnan(difference)) difference = 1e30;
-    e.largest = std::max(e.largest, difference);
-    e.root_mean_square += difference * difference;
-  }
-  e.root_mean_square =
-      std::sqrt(e.root_mean_square / std::max<std::size_t>(got.size(), 1));
-  return e;
-}
-
-// At most twice the error of the plain version in the same precision, and
-// 4 eps of the largest number; in the mean a sixteenth of that allowance.
-void expect_as_good(const char* what, const Numbers& got, const Numbers& plain,
-                    const Numbers& wanted, double epsilon) {
-  ASSERT_EQ(got.size(), wanted.size()) << what;
-  double scale = 1;  // of what cancels, where nothing else is left
-  for (const double x : wanted) {
-    if (std::isfinite(x)) scale = std::max(scale, std::abs(x));
-  }
-  const Error ours = error_of(got, wanted);
-  const Error theirs = error_of(plain, wanted);
-  EXPECT_LE(ours.largest, 2 * theirs.largest + 4 * epsilon * scale) << what;
-  EXPECT_LE(ours.root_mean_square,
-            2 * theirs.root_mean_square + 0.25 * epsilon * scale)
-      << what;
-  if (std::getenv("REFORMER_PRINT_ERRORS")) {
-    std::printf("%-6s max %.2e (plain %.2e) rms %.2e (plain %.2e) of %.2e\n",
-                what, ours.largest, theirs.largest, ours.root_mean_square,
-                theirs.root_mean_square, scale);
-  }
-}
-
-void expect_same_bits(const Numbers& a, const Numbers& b, const char* what) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    ASSERT_TRUE(a[i] == b[i])
-        << what << " at " << i << ": " << a[i] << ", " << b[i];
-  }
-}
-
 template <class T>
 void expect_good(const Case& c) {
   SCOPED_TRACE(c.name());
-  if (std::getenv("REFORMER_PRINT_ERRORS")) {
-    std::printf("%s\n", c.name().c_str());
-  }
-  const double epsilon = std::is_same_v<T, float> ? 0x1p-23 : 0x1p-8;
   const Problem p = make_problem<T>(c);
-  const Result wanted = attend_plainly<double, T>(p, /*round=*/false);
-  const Result plain = attend_plainly<float, T>(p, /*round=*/true);
   const DeviceProblem<T> device(p);
   const Result got = device.run();
-  expect_as_good("o", got.output, plain.output, wanted.output, epsilon);
-  expect_as_good("lse", got.lse, plain.lse, wanted.lse, 0x1p-20);
-  expect_as_good("dq", got.d_q, plain.d_q, wanted.d_q, epsilon);
-  expect_as_good("dk", got.d_k, plain.d_k, wanted.d_k, epsilon);
-  expect_as_good("dv", got.d_v, plain.d_v, wanted.d_v, epsilon);
-  const Result again = device.run();
-  expect_same_bits(got.output, again.output, "o");
-  expect_same_bits(got.d_q, again.d_q, "dq");
-  expect_same_bits(got.d_k, again.d_k, "dk");
-  expect_same_bits(got.d_v, again.d_v, "dv");
+  expect_as_good<T>(got, p);
+  expect_same_bits(got, device.run());
 }
 
 TEST_F(IntervalAttentionCuda, IsAsGoodAsPlainBf16AtAnyLength) {
@@ -223,17 +159,8 @@ TEST_F(IntervalAttentionCuda, NeverReadsPaddedRows) {
     c.causal = causal;
     Problem p = make_problem<__nv_bfloat16>(c);
     const Result wanted = DeviceProblem<__nv_bfloat16>(p).run();
-    const float nan = std::numeric_limits<float>::quiet_NaN();
-    for (int64_t i = 0; i < c.rows(); ++i) {
-      if (p.mask[i % c.length]) continue;
-      std::fill_n(&p.q[i * c.d], c.d, nan);
-      std::fill_n(&p.v[i * c.d], c.d, nan);
-      std::fill_n(&p.d_output[i * c.d], c.d, nan);
-    }
-    const Result got = DeviceProblem<__nv_bfloat16>(p).run();
-    expect_same_bits(got.output, wanted.output, "o");
-    expect_same_bits(got.d_q, wanted.d_q, "dq");
-    expect_same_bits(got.d_v, wanted.d_v, "dv");
+    fill_padded_rows(p, std::numeric_limits<float>::quiet_NaN());
+    expect_same_bits(DeviceProblem<__nv_bfloat16>(p).run(), wanted);
   }
 }
 
@@ -253,14 +180,10 @@ TEST_F(IntervalAttentionCuda, ComputesARowAloneAsInABatch) {
   second(one.order, row * c.rounds);
   second(one.place, row * c.rounds);
   second(one.interval, row * c.rounds * 2);
-  const Result alone = DeviceProblem<__nv_bfloat16>(one).run();
   Result part = all;
   for (auto* x : {&part.output, &part.d_q, &part.d_v}) second(*x, row * c.d);
   second(part.lse, row);
-  expect_same_bits(alone.output, part.output, "o");
-  expect_same_bits(alone.lse, part.lse, "lse");
-  expect_same_bits(alone.d_q, part.d_q, "dq");
-  expect_same_bits(alone.d_v, part.d_v, "dv");
+  expect_same_bits(DeviceProblem<__nv_bfloat16>(one).run(), part);
 }
 
 TEST_F(IntervalAttentionCuda, WorkspaceDoesNotGrowWithRounds) {

@@ -1,17 +1,12 @@
-// Tiles of bf16 rows in shared memory and the tensor-core instructions that
-// read them (mma.sync.m16n8k16, compute capability 8.0).
-//
-// Layouts, with lane = 4 g + t:
-//   A, 16 x 16   a[0..3]: rows g, g + 8, g, g + 8; columns 2t, 2t + 1, of the
-//                first eight columns in a[0], a[1], of the last in a[2], a[3]
-//   B, 16 x 8    b[0], b[1]: column g, rows 2t, 2t + 1, and the same + 8
-//   C, 16 x 8    c[0..3]: row g columns 2t, 2t + 1, then row g + 8
-// So the C of one product, in pairs of bf16, is the A of the next.
+// Tiles of bf16 rows in shared memory and how warps read them as operands of
+// the tensor cores (instructions.cuh has their layouts A, B and C).
 #pragma once
 
 #include <cuda_bf16.h>
 
 #include <cstdint>
+
+#include "reformer/kernels/cuda/instructions.cuh"
 
 namespace reformer::kernels::cuda {
 
@@ -32,63 +27,6 @@ struct RowTile {
     return static_cast<uint32_t>(row * kRowBytes + swizzled * 16);
   }
 };
-
-__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
-// Asynchronous copies to shared memory. `bytes` 0 writes zeros.
-__device__ __forceinline__ void copy_16(uint32_t to, const void* from,
-                                        bool real) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
-               "l"(from), "r"(real ? 16 : 0)
-               : "memory");
-}
-// Of what is read once: it does not displace from L2 what is read again.
-__device__ __forceinline__ void copy_16_once(uint32_t to, const void* from) {
-  asm volatile(
-      "{\n"
-      ".reg .b64 policy;\n"
-      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
-      "cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, policy;\n"
-      "}" ::"r"(to),
-      "l"(from)
-      : "memory");
-}
-__device__ __forceinline__ void copy_8(uint32_t to, const void* from,
-                                       bool real) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to),
-               "l"(from), "r"(real ? 8 : 0)
-               : "memory");
-}
-__device__ __forceinline__ void copy_4(uint32_t to, const void* from,
-                                       bool real) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to),
-               "l"(from), "r"(real ? 4 : 0)
-               : "memory");
-}
-__device__ __forceinline__ void commit_copies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-// Waits until all but the last kPending groups of this thread have arrived.
-template <int kPending>
-__device__ __forceinline__ void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
-
-__device__ __forceinline__ void load_4(uint32_t (&r)[4], uint32_t address) {
-  asm volatile(
-      "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-      : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-      : "r"(address));
-}
-__device__ __forceinline__ void load_4_transposed(uint32_t (&r)[4],
-                                                  uint32_t address) {
-  asm volatile(
-      "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-      : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-      : "r"(address));
-}
 
 // Where a lane reads 16 rows of a tile, from the address of the first, which
 // is a multiple of 8.
@@ -138,22 +76,6 @@ __device__ __forceinline__ void load_b(uint32_t (&b)[4], uint32_t tile, int row,
                         tile + row * RowTile<D>::kRowBytes + lane.along, step));
 }
 
-__device__ __forceinline__ void multiply(float (&c)[4], const uint32_t (&a)[4],
-                                         uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
-      : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(0.f));
-}
-__device__ __forceinline__ void multiply_add(float (&c)[4],
-                                             const uint32_t (&a)[4],
-                                             uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 __device__ __forceinline__ uint32_t packed(float low, float high) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
   return reinterpret_cast<const uint32_t&>(pair);
@@ -175,13 +97,6 @@ __device__ __forceinline__ float quad_max(float x) {
 __device__ __forceinline__ float quad_sum(float x) {
   x += __shfl_xor_sync(kAllLanes, x, 1);
   return x + __shfl_xor_sync(kAllLanes, x, 2);
-}
-
-// 2^x, 0 for -inf.
-__device__ __forceinline__ float exp2_of(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
 }
 
 }  // namespace reformer::kernels::cuda

@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   using Layout = ForwardLayout<D, kRows, kHalo>;
   constexpr int kAll = Layout::kAll;
   static_assert(kRows % kHalo == 0 && kThreads == 2 * kRows);
-  extern __shared__ __align__(256) unsigned char memory[];
+  REFORMER_SHARED_MEMORY(memory);
   let_next_round_start();
   auto* interval = reinterpret_cast<int2*>(memory + Layout::kInterval);
   auto* scales = reinterpret_cast<float*>(memory + Layout::kScales);

@@ -147,9 +147,9 @@ void inverse_norms(const IntervalAttentionArgs<bf16>& args, float factor,
                      static_cast<int>(args.d_head)};
   with_padded_d(args.d_head, [&](auto d) {
     constexpr int kLanes = kLanesFor<d>;
-    norms_kernel<kLanes><<<row_grid<kLanes>(args), kThreads, 0, stream>>>(p);
+    launch(norms_kernel<kLanes>, row_grid<kLanes>(args), kThreads, stream, p,
+           "interval_attention: norms");
   });
-  check_launch("interval_attention: norms");
 }
 
 void row_statistics(const IntervalAttentionGradArgs<bf16>& args,
@@ -163,10 +163,9 @@ void row_statistics(const IntervalAttentionGradArgs<bf16>& args,
                           static_cast<int>(args.forward.d_head)};
   with_padded_d(args.forward.d_head, [&](auto d) {
     constexpr int kLanes = kLanesFor<d>;
-    statistics_kernel<kLanes>
-        <<<row_grid<kLanes>(args.forward), kThreads, 0, stream>>>(p);
+    launch(statistics_kernel<kLanes>, row_grid<kLanes>(args.forward), kThreads,
+           stream, p, "interval_attention_grad: statistics");
   });
-  check_launch("interval_attention_grad: statistics");
 }
 
 }  // namespace reformer::kernels::cuda

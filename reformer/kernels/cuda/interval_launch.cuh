@@ -75,6 +75,17 @@ void for_each_group(const IntervalAttentionArgs<T>& args, const Body& body) {
   }
 }
 
+// Launches a kernel without <<<>>>, which only nvcc can read (tests/emulation).
+template <class Params>
+void launch(void (*kernel)(Params), const dim3& grid, int threads,
+            cudaStream_t stream, const Params& params, const char* what) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = stream;
+  check(cudaLaunchKernelEx(&config, kernel, params), what);
+}
+
 // Launches one round after the other. Where the GPU can (from compute
 // capability 9.0 on), blocks of a round gather their rows while the last blocks
 // of the round before are still at work: see wait_for_last_round.

@@ -14,20 +14,6 @@ inline constexpr float kLog2E = 1.4426950408889634f;
 inline constexpr float kLn2 = 0.6931471805599453f;
 inline constexpr float kInfinity = __builtin_huge_valf();
 
-// A block calls the first at its beginning and the second before it reads or
-// writes what rounds hand on: in between it may run beside the last blocks of
-// the round before (launch_round).
-__device__ __forceinline__ void let_next_round_start() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-__device__ __forceinline__ void wait_for_last_round() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
 // Rows::head, on the device.
 template <class T>
 __device__ __forceinline__ T* head_of(const Rows<T>& rows, int64_t batch,
