@@ -7,8 +7,8 @@
 
 namespace reformer {
 
-// From here on LibTorch takes no more of the device than this, CUDA's own memory
-// aside; what would need more is out of memory, a c10::Error.
+// From here on LibTorch takes no more of the device than this, CUDA's own
+// memory aside; what would need more is out of memory, a c10::Error.
 void limit_device_memory(c10::Device device, double gibibytes);
 
 // Memory that serves one recording (DeviceGraph) and nobody else: a repeated
