@@ -140,16 +140,14 @@ TEST_P(HostParametersTest, EvaluationEqualsTheResidentOne) {
   EXPECT_EQ(loss(resident), loss(visiting));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HostParametersTest,
-                         testing::Values(Settings{"adafactor", 0, 1, 5},
-                                         Settings{"adafactor", 0.5, 1, 4},
-                                         Settings{"adamw", 0, 1, 3},
-                                         Settings{"adamw", 0.5, 3, 5},
-                                         Settings{"adafactor", 0, 2, 2},
-                                         Settings{"muon", 0, 1, 3},
-                                         Settings{"muon", 0.5, 2, 4},
-                                         Settings{"adam", 0, 1, 1},
-                                         Settings{"adam", 0.5, 2, 1}));
+INSTANTIATE_TEST_SUITE_P(
+    All, HostParametersTest,
+    testing::Values(Settings{"adafactor", 0, 1, 5},
+                    Settings{"adafactor", 0.5, 1, 4},
+                    Settings{"adamw", 0, 1, 3}, Settings{"adamw", 0.5, 3, 5},
+                    Settings{"adafactor", 0, 2, 2}, Settings{"muon", 0, 1, 3},
+                    Settings{"muon", 0.5, 2, 4}, Settings{"adam", 0, 1, 1},
+                    Settings{"adam", 0.5, 2, 1}));
 
 // Where the numbers are: of blocks on the host, one after the other.
 TEST(HostParameters, LieTogetherBetweenSteps) {
