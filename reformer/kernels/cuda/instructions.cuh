@@ -62,6 +62,10 @@ __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
+__device__ __forceinline__ void store_word(uint32_t to, uint32_t word) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(word) : "memory");
+}
+
 // Four 8 x 8 matrices of bf16 (ldmatrix): lane 8 m + r names row r of matrix m,
 // and gets row g, columns 2t, 2t + 1 of each.
 __device__ __forceinline__ void load_4(uint32_t (&r)[4], uint32_t address) {

@@ -3,10 +3,11 @@
 // A block owns kWarps * 16 consecutive places of one round's order, as keys
 // and as queries, and computes all that this round adds to their gradients:
 // first over the queries that see its keys (dk, dv), then over the keys that
-// its queries see (dq). A pair that straddles two blocks is computed by both,
-// so that nobody adds to another's sums: no atomics, and each row's sums are
-// read and written once a round. The gradient of a unit key is projected and
-// is where dq's sum begins.
+// its queries see (dq). What the first pass found for pairs within the block
+// waits in shared memory for the second. A pair that straddles two blocks is
+// computed by both, so that nobody adds to another's sums: no atomics, and each
+// row's sums are read and written once a round. The gradient of a unit key is
+// projected and is where dq's sum begins.
 #include <cmath>
 
 #include "reformer/kernels/cuda/interval_attention_statistics.h"
@@ -29,7 +30,7 @@ struct BackwardRound {
 
 // Where things lie in a block's shared memory, in bytes. Rows beyond kRows
 // are the halo's: queries or keys before or after the block's own.
-template <int D, int kRows, int kHalo>
+template <int D, int kRows, int kHalo, bool kKeep>
 struct BackwardLayout {
   static constexpr int kAll = kRows + kHalo;
   static constexpr int kQ = 0;
@@ -44,21 +45,31 @@ struct BackwardLayout {
   static constexpr int kKeyRow = kQueryRow + kAll * 4;         // int [kAll]
   static constexpr int kEarlier = kKeyRow + kAll * 4;
   // Then, for each earlier round, Span [kAll] and float [kAll]; then the
-  // block's own keys where they are not q.
+  // block's own keys where they are not q; then what the first pass keeps,
+  // unless it has room where the block's own values were, which warps have in
+  // registers by then.
   static constexpr __host__ __device__ int own_keys(int round) {
     return (kEarlier + round * kAll * 12 + 255) / 256 * 256;
   }
-  static constexpr int bytes(int round, bool shared) {
+  static constexpr int kKeptBytes = kKeep ? kRows * kRows * 2 : 0;
+  static constexpr bool kKeptAmongValues =
+      OwnRows<D>::kInRegisters && kKeptBytes <= kRows * D * 2;
+  static constexpr __host__ __device__ int kept(int round, bool shared) {
+    if (kKeptAmongValues) return kValues;
     return own_keys(round) + (shared ? 0 : kRows * D * 2);
+  }
+  static constexpr int bytes(int round, bool shared) {
+    return own_keys(round) + (shared ? 0 : kRows * D * 2) +
+           (kKeptAmongValues ? 0 : kKeptBytes);
   }
 };
 
-template <int D, int kWarps, int kHalo, int kBlocks>
+template <int D, int kWarps, int kHalo, int kBlocks, bool kKeep>
 __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     collect_round(const __grid_constant__ BackwardRound p) {
   constexpr int kRows = kWarps * 16;
   constexpr int kThreads = kWarps * 32;
-  using Layout = BackwardLayout<D, kRows, kHalo>;
+  using Layout = BackwardLayout<D, kRows, kHalo, kKeep>;
   constexpr int kAll = Layout::kAll;
   static_assert(kRows % kHalo == 0 && kThreads == 2 * kRows);
   REFORMER_SHARED_MEMORY(memory);
@@ -104,6 +115,8 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   const int warp_row = tid / 32 * 16;
   const int g = lane / 4;
   const int t = lane % 4;
+  const uint32_t kept =
+      shared_address(memory + Layout::kept(p.round, head.shared));
   const int64_t head_row = int64_t{index} * length;
   const int64_t sums_at = int64_t{in_group} * length * D;
   const int end = first + kRows;
@@ -202,7 +215,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     for (int half = 0; half < 2; ++half) {
       const int at = warp_row + g + 8 * half;
       inverse[half] = scales[at];
-      keys.scale[half] = inverse[half] * kLog2E;
+      keys.scale[half] = inverse[half];
       keys.place[half] = doubled(first + at);
     }
     keys.first = first + warp_row;
@@ -210,8 +223,10 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     keys.places = places + warp_row + g;
     keys.earlier_rounds = p.round;
     keys.stride = kAll;
+    keys.kept = kept + warp_row / 16 * kKeptTileBytes;
     keys.g = g;
     keys.t = t;
+    if (Layout::kKeptAmongValues) __syncthreads();
     // The block's own places with the halo, then what lies farther: after,
     // before.
     int at = 0;
@@ -220,7 +235,8 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     while (true) {
       const GradQueryTile tile = {q_tile,  d_output_tile, interval, span,
                                   earlier, statistics,    kAll,     place - at};
-      keys.collect(d_rows, d_values, tile, at, at + n, offsets);
+      keys.template collect<kKeep ? kRows : 0>(d_rows, d_values, tile, at,
+                                               at + n, offsets);
       if (place == first) place = end;  // its halo, that is
       // The last of these queries may see the block's keys: the next may, too.
       const bool more =
@@ -271,11 +287,6 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
       project<D>(d_rows, memory + Layout::kQ, warp_row + g, inverse, t);
     } else {
       float* k_sums = p.k_sums + sums_at;
-#pragma unroll
-      for (int n = 0; n < D / 8; ++n) {
-#pragma unroll
-        for (int c = 0; c < 4; ++c) d_rows[n][c] *= inverse[c / 2];
-      }
       if (p.round > 0) add_sums<D>(d_rows, k_sums, row, t);
       if (last) {
         store_rows<D>(d_rows, head_of(p.args.d_k, b, h), p.args.d_k.row_stride,
@@ -291,8 +302,8 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   // To where the halo's queries were, if there is room.
   constexpr bool kCopySums = kHalo >= kRows;
   const int sums_row = kRows + warp_row;
+  if (kKeep || (kCopySums && p.round > 0)) __syncthreads();
   if (kCopySums && p.round > 0) {
-    __syncthreads();
     copy_sums<D>({q_tile, d_output_tile}, sums_row, q_sums,
                  query_rows + warp_row, lane);
     commit_copies();
@@ -325,8 +336,14 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
                               places,
                               kAll,
                               place - at};
-    queries.collect(d_rows, tile, max(from - place, 0) + at,
-                    min(to - place, n) + at, offsets);
+    const int row_from = max(from - place, 0) + at;
+    const int row_to = min(to - place, n) + at;
+    if (kKeep && at == 0) {
+      add_kept<D>(d_rows, kept + warp_row * (kRows * 2), own_keys, row_from,
+                  row_to, lane, offsets);
+    } else {
+      queries.collect(d_rows, tile, row_from, row_to, offsets);
+    }
     at = kRows;
     n = kHalo;
     if (place == first) {
@@ -389,7 +406,6 @@ void collect_all_rounds(const IntervalAttentionGradArgs<bf16>& args,
   constexpr int kWarps = 4;
   constexpr int kHalo = D <= 64 ? 64 : 32;
   constexpr int kBlocks = D <= 64 ? 3 : 2;
-  using Layout = BackwardLayout<D, kWarps * 16, kHalo>;
   const Cut cut(args);
   auto* statistics = static_cast<float2*>(workspace);
   auto* scales = static_cast<float*>(workspace) + 2 * cut.rows;
@@ -401,15 +417,28 @@ void collect_all_rounds(const IntervalAttentionGradArgs<bf16>& args,
   if (!cut.separate) inverse_norms(args.forward, 1, scales, stream);
   const IntervalAttentionArgs<bf16>& forward = args.forward;
   const int rounds = static_cast<int>(forward.rounds.rounds);
+  const auto collect = [&](auto keep, const dim3& grid) {
+    using Layout = BackwardLayout<D, kWarps * 16, kHalo, keep>;
+    for (int round = 0; round < rounds; ++round) {
+      p.round = round;
+      launch_round(collect_round<D, kWarps, kHalo, kBlocks, keep>, grid,
+                   kWarps * 32, Layout::bytes(round, !cut.separate), stream, p,
+                   "interval_attention_grad");
+    }
+  };
+  // Wide rows leave no room for what could be kept on smaller GPUs.
+  constexpr bool kAlways = D <= 64;
+  const bool keep =
+      kAlways || BackwardLayout<D, kWarps * 16, kHalo, true>::bytes(
+                     rounds - 1, !cut.separate) <= most_shared_memory();
   for_each_group(forward, [&](int first, int heads) {
     p.first_head = first;
     const dim3 grid = grid_for(heads * ceil_div(forward.length, kWarps * 16), 1,
                                "interval_attention_grad");
-    for (int round = 0; round < rounds; ++round) {
-      p.round = round;
-      launch_round(collect_round<D, kWarps, kHalo, kBlocks>, grid, kWarps * 32,
-                   Layout::bytes(round, !cut.separate), stream, p,
-                   "interval_attention_grad");
+    if (keep) {
+      collect(std::true_type{}, grid);
+    } else {
+      collect(std::bool_constant<kAlways>{}, grid);
     }
   });
 }

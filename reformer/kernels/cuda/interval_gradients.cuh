@@ -36,6 +36,7 @@ struct GradKeyTile {
 // wide rows, whose sums need these, read again each time.
 template <int D, bool kHeld = (D <= 64)>
 struct OwnRows {
+  static constexpr bool kInRegisters = true;
   uint32_t a[D / 16][4];
   __device__ __forceinline__ OwnRows(uint32_t tile, int row,
                                      const LaneOffsets<D>& lane) {
@@ -52,6 +53,7 @@ struct OwnRows {
 };
 template <int D>
 struct OwnRows<D, false> {
+  static constexpr bool kInRegisters = false;
   uint32_t tile;
   int row;
   __device__ __forceinline__ OwnRows(uint32_t tile, int row,
@@ -88,11 +90,8 @@ __device__ __forceinline__ void multiply_rows(float (&c)[2][4],
 // sums += weights times rows [row, row + 16) of a tile.
 template <int D>
 __device__ __forceinline__ void add_rows(float (&sums)[D / 8][4],
-                                         const float (&weights)[2][4],
-                                         uint32_t tile, int row,
-                                         const LaneOffsets<D>& lane) {
-  uint32_t a[4];
-  as_a(a, weights);
+                                         const uint32_t (&a)[4], uint32_t tile,
+                                         int row, const LaneOffsets<D>& lane) {
 #pragma unroll
   for (int step = 0; step < D / 16; ++step) {
     uint32_t b[4];
@@ -102,14 +101,41 @@ __device__ __forceinline__ void add_rows(float (&sums)[D / 8][4],
   }
 }
 
+// ds of the 16 x 16 pairs of keys and queries that are both the block's own:
+// where they are kept from the pass over queries, as an A with a row for each
+// key, to that over keys, as an A with a row for each query.
+inline constexpr int kKeptTileBytes = 512;
+__device__ __forceinline__ void keep_transposed(uint32_t at,
+                                                const uint32_t (&a)[4],
+                                                int lane) {
+  const uint32_t to = at + lane * 4;
+  store_word(to, a[0]);
+  store_word(to + 128, a[2]);
+  store_word(to + 256, a[1]);
+  store_word(to + 384, a[3]);
+}
+// sums += those of 16 queries and the block's keys at rows [from, to), times
+// these keys.
+template <int D>
+__device__ __forceinline__ void add_kept(float (&sums)[D / 8][4], uint32_t kept,
+                                         uint32_t keys, int from, int to,
+                                         int lane,
+                                         const LaneOffsets<D>& offsets) {
+  for (int row = from; row < to; row += 16) {
+    uint32_t a[4];
+    load_4_transposed(a, kept + row / 16 * kKeptTileBytes + lane * 16);
+    add_rows<D>(sums, a, keys, row, offsets);
+  }
+}
+
 template <int D>
 __device__ __forceinline__ void set_zero(float (&c)[D / 8][4]) {
 #pragma unroll
   for (int n = 0; n < D / 8; ++n) c[n][0] = c[n][1] = c[n][2] = c[n][3] = 0;
 }
 
-// The gradient of unit keys to that of the rows q they were made of:
-// (dk - k (k . dk)) / |q|.
+// The gradient of unit keys k, divided by |q|, to that of the rows q they were
+// made of: (dk - k (k . dk)) / |q|.
 template <int D>
 __device__ __forceinline__ void project(float (&d_keys)[D / 8][4],
                                         const unsigned char* tile, int row,
@@ -128,8 +154,8 @@ __device__ __forceinline__ void project(float (&d_keys)[D / 8][4],
       const float2 q = tile_pair<D>(tile, row + 8 * half, n, t);
       float& x = d_keys[n][2 * half];
       float& y = d_keys[n][2 * half + 1];
-      x = (x - q.x * dot) * inverse[half];
-      y = (y - q.y * dot) * inverse[half];
+      x -= q.x * dot;
+      y -= q.y * dot;
     }
   }
 }
@@ -150,18 +176,20 @@ template <int D>
 struct OwnKeys {
   OwnRows<D> keys;
   OwnRows<D> values;
-  float scale[2];       // of rows g and g + 8, with log2(e)
+  float scale[2];       // of rows g and g + 8
   float place[2];       // doubled
   int first;            // the place of the first key
   bool without_self;    // a query does not see itself
   const float* places;  // [earlier rounds, stride]: of row g
   int earlier_rounds;
   int stride;
+  uint32_t kept;  // ds of these keys, of the block's first 16 queries
   int g;
   int t;
 
   // All queries at rows [from, to) of the tile that may see these keys, at
-  // most 32 groups of 16.
+  // most 32 groups of 16; those below kKeptRows are the block's own.
+  template <int kKeptRows>
   __device__ __forceinline__ void collect(float (&d_keys)[D / 8][4],
                                           float (&d_values)[D / 8][4],
                                           const GradQueryTile& tile, int from,
@@ -185,11 +213,19 @@ struct OwnKeys {
             tile.statistics + row + 8 * n + 2 * t);
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
-          dp[n][c] = s[n][c] * (dp[n][c] - ((c & 1) ? stats.w : stats.y));
+          dp[n][c] = s[n][c] * (dp[n][c] - ((c & 1) ? stats.w : stats.y)) *
+                     scale[c / 2];
         }
       }
-      add_rows<D>(d_values, s, tile.d_output, row, lane);
-      add_rows<D>(d_keys, dp, tile.q, row, lane);
+      uint32_t a[4];
+      as_a(a, s);
+      add_rows<D>(d_values, a, tile.d_output, row, lane);
+      as_a(a, dp);
+      if (row < kKeptRows) {
+        keep_transposed(kept + row * (kKeptRows / 16 * kKeptTileBytes / 16), a,
+                        4 * g + t);
+      }
+      add_rows<D>(d_keys, a, tile.q, row, lane);
     }
   }
 
@@ -236,8 +272,8 @@ struct OwnKeys {
           *reinterpret_cast<const float4*>(tile.statistics + column + 8 * n);
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        const float p =
-            exp2_of(s[n][c] * scale[c / 2] - ((c & 1) ? stats.z : stats.x));
+        const float p = exp2_of(s[n][c] * (scale[c / 2] * kLog2E) -
+                                ((c & 1) ? stats.z : stats.x));
         s[n][c] = visible[n][c] < 0 ? 0 : p;
       }
     }
@@ -272,7 +308,9 @@ struct OwnQueries {
       multiply_rows<D>(dp, d_output, tile.values, row, lane);
       weigh(s, dp, tile, row, first_key);
       if (without_self && tile.place + row == first) clear_diagonal(dp, g, t);
-      add_rows<D>(d_queries, dp, tile.keys, row, lane);
+      uint32_t a[4];
+      as_a(a, dp);
+      add_rows<D>(d_queries, a, tile.keys, row, lane);
       first_key += 32;
     }
   }

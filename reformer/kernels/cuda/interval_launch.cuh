@@ -23,15 +23,8 @@ void with_padded_d(int64_t d, const Body& body) {
 }
 
 inline bool can_start_early() {
-  static const bool can = [] {
-    int device = 0;
-    int major = 0;
-    check(cudaGetDevice(&device), "cudaGetDevice");
-    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
-                                 device),
-          "cudaDeviceGetAttribute");
-    return major >= 9;
-  }();
+  static const bool can =
+      device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
   return can;
 }
 

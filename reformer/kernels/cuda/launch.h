@@ -33,13 +33,23 @@ inline dim3 grid_for(int64_t n, int64_t items_per_block, const char* kernel) {
   return dim3(static_cast<unsigned>(blocks));
 }
 
-inline int multiprocessors() {
+// Of the current device.
+inline int device_attribute(cudaDeviceAttr attribute) {
   int device = 0;
-  int count = 0;
+  int value = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
+  check(cudaDeviceGetAttribute(&value, attribute, device),
         "cudaDeviceGetAttribute");
-  return count;
+  return value;
+}
+
+inline int multiprocessors() {
+  return device_attribute(cudaDevAttrMultiProcessorCount);
+}
+
+// The most that a block may have, in bytes.
+inline int most_shared_memory() {
+  return device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
 }
 
 // More than 48 KB of dynamic shared memory must be asked for.

@@ -239,6 +239,10 @@ void wait_for_copies() {
   emulation::wait_for_copies(kPending);
 }
 
+inline void store_word(uint32_t to, uint32_t word) {
+  std::memcpy(emulation::shared_at(to, 4), &word, 4);
+}
+
 template <bool kTransposed>
 void load_matrices(uint32_t (&r)[4], uint32_t address) {
   emulation::LoadMatrices<kTransposed> own = {
