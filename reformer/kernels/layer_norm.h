@@ -29,12 +29,13 @@ struct LayerNormGradArgs {
   const float* weight;      // [width]
   const float* statistics;  // [rows, 2]
   const T* d_y;             // [rows, width]
-  float* d_x;               // [rows, width], written
-  float* d_weight;          // [width], written
-  float* d_bias;            // [width], written
+  float* d_x;               // [rows, width]
+  float* d_weight;          // [width]
+  float* d_bias;            // [width]
   float* partial;           // [kLayerNormPartials, 2, width], workspace
   int64_t rows;
   int64_t width;
+  bool add;  // to d_x, d_weight and d_bias; else they are written
 };
 // Sums of the parameters' gradients are taken in so many parts, whatever the
 // GPU: the same bits on all.

@@ -3,6 +3,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/layer_norm.h>
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/native_layer_norm_backward.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "reformer/kernels/layer_norm.h"
@@ -29,21 +32,44 @@ void run(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
 }
 
 template <class T>
-void run_grad(const at::Tensor& x, const at::Tensor& weight,
-              const at::Tensor& statistics, const at::Tensor& d_y,
-              const at::Tensor& d_x, const at::Tensor& d_weight,
-              const at::Tensor& d_bias) {
+void run_grad(const Normed& normed, const at::Tensor& weight,
+              const at::Tensor& d_y, const LayerNormGradients& gradients,
+              bool add) {
+  const auto& x = normed.x;
   const int64_t width = x.size(-1);
   const auto partial =
       at::empty({kernels::kLayerNormPartials, 2, width}, x.options());
   kernels::cuda::layer_norm_grad(
       kernels::LayerNormGradArgs<T>{
           x.const_data_ptr<float>(), weight.const_data_ptr<float>(),
-          statistics.const_data_ptr<float>(), data_of<const T>(d_y),
-          d_x.mutable_data_ptr<float>(), d_weight.mutable_data_ptr<float>(),
-          d_bias.mutable_data_ptr<float>(), partial.mutable_data_ptr<float>(),
-          x.numel() / width, width},
+          normed.statistics[0].const_data_ptr<float>(), data_of<const T>(d_y),
+          gradients.x.mutable_data_ptr<float>(),
+          gradients.weight.mutable_data_ptr<float>(),
+          gradients.bias.mutable_data_ptr<float>(),
+          partial.mutable_data_ptr<float>(), x.numel() / width, width, add},
       current_stream(x));
+}
+
+Normed kernel_forward(const at::Tensor& x, const at::Tensor& weight,
+                      const at::Tensor& bias, at::ScalarType result) {
+  const auto dense = x.contiguous();
+  const auto y = at::empty_like(dense, dense.options().dtype(result));
+  const auto statistics =
+      at::empty({dense.numel() / dense.size(-1), 2}, dense.options());
+  result == at::kBFloat16
+      ? run<kernels::Bf16>(dense, weight, bias, y, statistics)
+      : run<float>(dense, weight, bias, y, statistics);
+  return {dense, y, {statistics}};
+}
+
+// `gradients` are dense.
+void kernel_backward(const Normed& normed, const at::Tensor& weight,
+                     const at::Tensor& d_y, const LayerNormGradients& gradients,
+                     bool add) {
+  const auto dense = d_y.contiguous();
+  dense.scalar_type() == at::kBFloat16
+      ? run_grad<kernels::Bf16>(normed, weight, dense, gradients, add)
+      : run_grad<float>(normed, weight, dense, gradients, add);
 }
 
 class LayerNorm : public torch::autograd::Function<LayerNorm> {
@@ -51,15 +77,9 @@ class LayerNorm : public torch::autograd::Function<LayerNorm> {
   static at::Tensor forward(torch::autograd::AutogradContext* context,
                             const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias, at::ScalarType result) {
-    const auto dense = x.contiguous();
-    const auto y = at::empty_like(dense, dense.options().dtype(result));
-    const auto statistics =
-        at::empty({dense.numel() / dense.size(-1), 2}, dense.options());
-    result == at::kBFloat16
-        ? run<kernels::Bf16>(dense, weight, bias, y, statistics)
-        : run<float>(dense, weight, bias, y, statistics);
-    context->save_for_backward({dense, weight, statistics});
-    return y;
+    const auto normed = kernel_forward(x, weight, bias, result);
+    context->save_for_backward({normed.x, weight, normed.statistics[0]});
+    return normed.y;
   }
 
   static torch::autograd::variable_list backward(
@@ -68,15 +88,11 @@ class LayerNorm : public torch::autograd::Function<LayerNorm> {
     const auto saved = context->get_saved_variables();
     const auto& [x, weight, statistics] =
         std::tie(saved[0], saved[1], saved[2]);
-    const auto d_y = d_outputs[0].contiguous();
-    const auto d_x = at::empty_like(x);
-    const auto d_weight = at::empty_like(weight);
-    const auto d_bias = at::empty_like(weight);
-    d_y.scalar_type() == at::kBFloat16
-        ? run_grad<kernels::Bf16>(x, weight, statistics, d_y, d_x, d_weight,
-                                  d_bias)
-        : run_grad<float>(x, weight, statistics, d_y, d_x, d_weight, d_bias);
-    return {d_x, d_weight, d_bias, at::Tensor()};
+    const LayerNormGradients gradients{
+        at::empty_like(x), at::empty_like(weight), at::empty_like(weight)};
+    kernel_backward({x, {}, {statistics}}, weight, d_outputs[0], gradients,
+                    /*add=*/false);
+    return {gradients.x, gradients.weight, gradients.bias, at::Tensor()};
   }
 };
 
@@ -95,6 +111,36 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight,
   return at::layer_norm(x, {x.size(-1)}, weight, bias,
                         kernels::kLayerNormEpsilon)
       .to(result);
+}
+
+Normed layer_norm_forward(const at::Tensor& x, const NormWeights& norm,
+                          at::ScalarType result) {
+  if (has_kernel(x, result)) {
+    return kernel_forward(x, norm.weight, norm.bias, result);
+  }
+  const auto dense = x.contiguous();
+  const auto [y, mean, scale] = at::native_layer_norm(
+      dense, {x.size(-1)}, norm.weight, norm.bias, kernels::kLayerNormEpsilon);
+  return {dense, y.to(result), {mean, scale}};
+}
+
+void add_layer_norm_gradients(const Normed& normed, const NormWeights& norm,
+                              const at::Tensor& d_y,
+                              const LayerNormGradients& sums) {
+  const auto& x = normed.x;
+  if (has_kernel(x, normed.y.scalar_type())) {
+    const auto d_x = sums.x.is_contiguous() ? sums.x : at::zeros_like(x);
+    kernel_backward(normed, norm.weight, d_y.to(normed.y.scalar_type()),
+                    {d_x, sums.weight, sums.bias}, /*add=*/true);
+    if (!d_x.is_same(sums.x)) sums.x.add_(d_x);
+    return;
+  }
+  const auto [d_x, d_weight, d_bias] = at::native_layer_norm_backward(
+      d_y.to(x.scalar_type()), x, {x.size(-1)}, normed.statistics[0],
+      normed.statistics[1], norm.weight, norm.bias, {true, true, true});
+  sums.x.add_(d_x);
+  sums.weight.add_(d_weight);
+  sums.bias.add_(d_bias);
 }
 
 }  // namespace reformer

@@ -7,7 +7,6 @@
 #include <ATen/ops/relu.h>
 
 #include "reformer/ops/device.h"
-#include "reformer/ops/layer_norm.h"
 
 namespace reformer {
 namespace {

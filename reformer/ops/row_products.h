@@ -7,15 +7,11 @@
 #include <vector>
 
 #include "reformer/kernels/row_products.h"
+#include "reformer/ops/layer_norm.h"
 
 namespace reformer {
 
 using kernels::Activation;
-
-struct NormWeights {
-  at::Tensor weight;  // [width]
-  at::Tensor bias;    // [width]
-};
 
 struct LinearWeights {
   at::Tensor weight;  // [outputs, width]

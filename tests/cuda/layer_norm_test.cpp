@@ -76,6 +76,47 @@ TEST(CudaLayerNorm, IsAsExactAsLibTorchs) {
   }
 }
 
+// Which may round once less than adding afterwards.
+TEST(CudaLayerNorm, AddsItsGradientsToWhatThereIs) {
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    for (const int64_t width : {4, 132, 1024, 2048}) {
+      for (const int64_t rows : {1, 7, 3001}) {
+        const std::vector<at::Tensor> inputs = {drawn({rows, width}, 1) * 3 + 1,
+                                                drawn({width}, 2),
+                                                drawn({width}, 3)};
+        const auto d_y = drawn({rows, width}, 4).to(type);
+        const auto alone = run(inputs, d_y, [&](const auto& x) {
+          return layer_norm(x[0], x[1], x[2], type);
+        });
+        const NormWeights norm{inputs[1], inputs[2]};
+        const auto normed = layer_norm_forward(inputs[0], norm, type);
+        EXPECT_TRUE(at::equal(normed.y, alone.y));
+        // Every second row of more: neither dense nor written between.
+        const auto before = drawn({2 * rows, width}, 5);
+        const auto dense = before.narrow(0, 0, rows).clone();
+        const auto spread = before.clone();
+        for (const auto& sum : {dense, spread.slice(0, 0, 2 * rows, 2)}) {
+          const auto d_w = drawn({width}, 6);
+          const auto d_b = drawn({width}, 7);
+          const std::vector<at::Tensor> expected = {sum + alone.gradients[0],
+                                                    d_w + alone.gradients[1],
+                                                    d_b + alone.gradients[2]};
+          add_layer_norm_gradients(normed, norm, d_y, {sum, d_w, d_b});
+          size_t i = 0;
+          for (const auto& found : {sum, d_w, d_b}) {
+            const double largest = expected[i].abs().max().item<double>();
+            EXPECT_LE(error_of(found, expected[i]), 4 * 0x1p-23 * largest)
+                << i << ", width " << width << ", rows " << rows;
+            ++i;
+          }
+        }
+        EXPECT_TRUE(at::equal(spread.slice(0, 1, 2 * rows, 2),
+                              before.slice(0, 1, 2 * rows, 2)));
+      }
+    }
+  }
+}
+
 TEST(CudaLayerNorm, GivesTheSameBitsTwice) {
   const auto gpu = at::TensorOptions().device(at::kCUDA);
   const std::vector<at::Tensor> inputs = {at::randn({5000, 256}, gpu),

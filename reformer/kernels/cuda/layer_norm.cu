@@ -110,8 +110,9 @@ __device__ float4 times(float4 a, float4 b) {
 }
 
 // d_x = scale (g - mean(g) - n mean(g n)), where g = d_y weight and n is the
-// normed row.
-template <class T, int kSteps>
+// normed row. What it is added to is asked for before the sums over the row are
+// known, all of it at once.
+template <class T, int kSteps, bool kAdd>
 __global__ void __launch_bounds__(kThreads)
     layer_norm_grad_kernel(LayerNormGradArgs<T> args) {
   __shared__ float4 shared[kWarps][32];
@@ -140,19 +141,29 @@ __global__ void __launch_bounds__(kThreads)
       sum_g += sum4(g);
       sum_gn += sum4(times(g, n));
     }
+    float* d_x = args.d_x + row * args.width;
+    float4 before[kSteps] = {};
+    if constexpr (kAdd) {
+#pragma unroll
+      for (int k = 0; k < kSteps; ++k) {
+        const int64_t column = k * kStep + lane * kLaneColumns;
+        if (column < args.width) before[k] = load4(d_x + column);
+      }
+    }
     const float mean_g = warp_sum(sum_g) / float(args.width);
     const float mean_gn = warp_sum(sum_gn) / float(args.width);
-    float* d_x = args.d_x + row * args.width;
 #pragma unroll
     for (int k = 0; k < kSteps; ++k) {
       const int64_t column = k * kStep + lane * kLaneColumns;
       if (column >= args.width) continue;
       const float4 n = normed(load4(x + column), mean, scale);
       const float4 g = times(load4(d_y + column), load4(args.weight + column));
-      store4(d_x + column, {scale * (g.x - mean_g - n.x * mean_gn),
-                            scale * (g.y - mean_g - n.y * mean_gn),
-                            scale * (g.z - mean_g - n.z * mean_gn),
-                            scale * (g.w - mean_g - n.w * mean_gn)});
+      float4 d = {scale * (g.x - mean_g - n.x * mean_gn),
+                  scale * (g.y - mean_g - n.y * mean_gn),
+                  scale * (g.z - mean_g - n.z * mean_gn),
+                  scale * (g.w - mean_g - n.w * mean_gn)};
+      if constexpr (kAdd) add4(d, before[k]);
+      store4(d_x + column, d);
     }
   }
   float* partial = args.partial + int64_t{blockIdx.x} * 2 * args.width;
@@ -173,7 +184,7 @@ __global__ void __launch_bounds__(kThreads)
 // A thread for each column of both; sums the blocks' parts in a fixed order,
 // eight sums side by side: one long one would round more often.
 __global__ void sum_partials_kernel(const float* partial, float* d_weight,
-                                    float* d_bias, int64_t width) {
+                                    float* d_bias, int64_t width, bool add) {
   const int64_t at = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   if (at >= 2 * width) return;
   constexpr int kSums = 8;
@@ -190,7 +201,8 @@ __global__ void sum_partials_kernel(const float* partial, float* d_weight,
 #pragma unroll
     for (int i = 0; i < step; ++i) sums[i] += sums[i + step];
   }
-  (at < width ? d_weight[at] : d_bias[at - width]) = sums[0];
+  float& sum = at < width ? d_weight[at] : d_bias[at - width];
+  sum = add ? sum + sums[0] : sums[0];
 }
 
 // Calls body with the least of 1, 2, 4, 8, 16 steps that cover the width.
@@ -217,13 +229,14 @@ void run(const LayerNormArgs<T>& args, void* stream) {
 template <class T>
 void run_grad(const LayerNormGradArgs<T>& args, void* stream) {
   with_steps(args.width, [&]<int kSteps>() {
-    layer_norm_grad_kernel<T, kSteps>
-        <<<kLayerNormPartials, kThreads, 0, stream_of(stream)>>>(args);
+    const auto kernel = args.add ? layer_norm_grad_kernel<T, kSteps, true>
+                                 : layer_norm_grad_kernel<T, kSteps, false>;
+    kernel<<<kLayerNormPartials, kThreads, 0, stream_of(stream)>>>(args);
   });
   check_launch("layer_norm_grad");
   sum_partials_kernel<<<grid_for(2 * args.width, kThreads, "layer_norm_grad"),
                         kThreads, 0, stream_of(stream)>>>(
-      args.partial, args.d_weight, args.d_bias, args.width);
+      args.partial, args.d_weight, args.d_bias, args.width, args.add);
   check_launch("layer_norm_grad: sums");
 }
 
