@@ -1,13 +1,15 @@
 #include "reformer/model/attention_layer.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
 
 #include "reformer/core/bucket_count.h"
+#include "reformer/model/parameter_gradients.h"
 #include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/full_attention.h"
 #include "reformer/ops/local_attention.h"
 #include "reformer/ops/lsh_attention.h"
-#include "reformer/ops/row_products.h"
 
 namespace reformer {
 
@@ -49,15 +51,24 @@ at::Tensor AttentionLayer::split_heads(const at::Tensor& x) const {
       .transpose(1, 2);  // [batch, heads, length, d_head]
 }
 
-Projected AttentionLayer::project(const at::Tensor& x) const {
-  std::vector<LinearWeights> matrices = {{qk_, {}}, {v_, {}}};
-  if (k_.defined()) matrices.push_back({k_, {}});
-  const auto rows =  // [batch, length, heads * d_head] each
-      normed_products(x, {norm_weight_, norm_bias_}, matrices,
-                      {compute_, compute_});
+std::vector<at::Tensor> AttentionLayer::projections() const {
+  std::vector<at::Tensor> matrices = {qk_, v_};
+  if (k_.defined()) matrices.push_back(k_);
+  return matrices;
+}
+
+// Of [batch, length, heads * d_head] each, in the order of projections().
+Projected AttentionLayer::split(const std::vector<at::Tensor>& rows) const {
   return {split_heads(rows[0]),
           k_.defined() ? split_heads(rows[2]) : at::Tensor(),
           split_heads(rows[1])};
+}
+
+Projected AttentionLayer::project(const at::Tensor& x) const {
+  std::vector<LinearWeights> matrices;
+  for (const auto& weight : projections()) matrices.push_back({weight, {}});
+  return split(normed_products(x, {norm_weight_, norm_bias_}, matrices,
+                               {compute_, compute_}));
 }
 
 at::Tensor AttentionLayer::attend(const Projected& projected, const Pass& pass,
@@ -90,17 +101,22 @@ at::Tensor AttentionLayer::join(const at::Tensor& attended) const {
   return at::linear(joined_heads(attended), output_.to(compute_));
 }
 
-void AttentionLayer::add_joined(const at::Tensor& attended,
-                                const at::Tensor& y) const {
-  add_product(joined_heads(attended), {output_, {}}, y);
+void AttentionLayer::add_joined(const at::Tensor& attended, const at::Tensor& y,
+                                double scale) const {
+  add_product(joined_heads(attended), {output_, {}}, y, scale);
+}
+
+at::Tensor AttentionLayer::dropped(const at::Tensor& x,
+                                   const Pass& pass) const {
+  return counter_dropout(
+      x, pass.training ? dropout_ : 0.0,
+      {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_),
+       pass.step_on_device});
 }
 
 at::Tensor AttentionLayer::finish(const at::Tensor& attended,
                                   const Pass& pass) const {
-  return counter_dropout(
-      join(attended), pass.training ? dropout_ : 0.0,
-      {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_),
-       pass.step_on_device});
+  return dropped(join(attended), pass);
 }
 
 at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,
@@ -108,6 +124,65 @@ at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,
   // A statement of its own, which lets go of q, k and v.
   const auto attended = attend(project(x), pass, buckets);
   return finish(attended, pass);
+}
+
+// y += scale finish(attended).
+void AttentionLayer::add_finished(const at::Tensor& y,
+                                  const at::Tensor& attended, const Pass& pass,
+                                  double scale) const {
+  if (!drops(pass)) return add_joined(attended, y, scale);
+  y.add_(finish(attended, pass), scale);
+}
+
+void AttentionLayer::add_to(const at::Tensor& y, const at::Tensor& x,
+                            const Pass& pass, at::Tensor& buckets,
+                            double scale) const {
+  const auto attended = attend(project(x), pass, buckets);
+  add_finished(y, attended, pass, scale);
+}
+
+// Returns the gradient of `attended`.
+at::Tensor AttentionLayer::undo_finish(const Undoing& branch,
+                                       const at::Tensor& attended,
+                                       const Pass& pass) const {
+  add_finished(branch.y, attended, pass, -1);
+  const auto d_output = as_matrix(dropped(branch.d_y.to(compute_), pass));
+  add_weight_gradient(output_, as_matrix(joined_heads(attended)), d_output);
+  return split_heads(at::mm(d_output, output_.to(compute_))
+                         .view({branch.x.size(0), branch.x.size(1), -1}));
+}
+
+// Autograd is asked for the gradient of attend alone. What products need goes
+// before that takes its memory.
+void AttentionLayer::undo(const Undoing& branch, const Pass& pass,
+                          at::Tensor buckets) const {
+  const NormWeights norm{norm_weight_, norm_bias_};
+  const auto normed = layer_norm_forward(branch.x, norm, compute_);
+  const auto parameters = projections();
+  std::vector<at::Tensor> matrices;  // rounded
+  std::vector<at::Tensor> rows;      // leaves, [batch, length, heads * d_head]
+  for (const auto& weight : parameters) {
+    matrices.push_back(weight.to(compute_));
+    rows.push_back(leaf(at::linear(normed.y, matrices.back())));
+  }
+  auto attended = [&] {
+    const at::AutoGradMode record(true);
+    return attend(split(rows), pass, buckets);
+  }();
+  const auto d_attended = undo_finish(branch, attended.detach(), pass);
+  backward_from(std::move(attended), d_attended);
+  at::Tensor d_normed;  // [batch * length, d_model]
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto d_rows = as_matrix(rows[i].grad());
+    rows[i].reset();
+    add_weight_gradient(parameters[i], as_matrix(normed.y), d_rows);
+    if (i == 0) {
+      d_normed = at::mm(d_rows, matrices[i]);
+    } else {
+      add_matrix_product(d_normed, d_rows, matrices[i]);
+    }
+  }
+  add_norm_gradients(normed, norm, d_normed.view_as(branch.x), branch.d_x);
 }
 
 }  // namespace reformer

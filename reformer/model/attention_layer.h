@@ -4,9 +4,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <vector>
 
 #include "reformer/core/config.h"
 #include "reformer/model/parameter_store.h"
+#include "reformer/model/parts.h"
 #include "reformer/model/pass.h"
 
 namespace reformer {
@@ -32,6 +34,14 @@ class AttentionLayer {
   at::Tensor forward(const at::Tensor& x, const Pass& pass,
                      at::Tensor& buckets) const;
 
+  // y += scale forward(x), without gradients.
+  void add_to(const at::Tensor& y, const at::Tensor& x, const Pass& pass,
+              at::Tensor& buckets, double scale) const;
+
+  // Undoes y += forward(x), and adds the gradients of x and of the parameters:
+  // one evaluation serves both. All four contiguous.
+  void undo(const Undoing& branch, const Pass& pass, at::Tensor buckets) const;
+
   // What forward is made of, for whoever attends by itself (generate/):
   // forward(x) is finish(attend(project(x))), and finish is join with dropout.
   Projected project(const at::Tensor& x) const;
@@ -40,8 +50,9 @@ class AttentionLayer {
   at::Tensor join(const at::Tensor& attended) const;
   at::Tensor finish(const at::Tensor& attended, const Pass& pass) const;
 
-  // y += join(attended), without gradients.
-  void add_joined(const at::Tensor& attended, const at::Tensor& y) const;
+  // y += scale join(attended), without gradients.
+  void add_joined(const at::Tensor& attended, const at::Tensor& y,
+                  double scale = 1) const;
 
   // Of this layer's rotations.
   HashKey hash_key(const Pass& pass) const {
@@ -55,6 +66,14 @@ class AttentionLayer {
   const LshConfig& lsh() const { return lsh_; }  // n_buckets resolved
 
  private:
+  bool drops(const Pass& pass) const { return pass.training && dropout_ > 0; }
+  at::Tensor dropped(const at::Tensor& x, const Pass& pass) const;
+  void add_finished(const at::Tensor& y, const at::Tensor& attended,
+                    const Pass& pass, double scale) const;
+  at::Tensor undo_finish(const Undoing& branch, const at::Tensor& attended,
+                         const Pass& pass) const;
+  std::vector<at::Tensor> projections() const;
+  Projected split(const std::vector<at::Tensor>& rows) const;
   at::Tensor split_heads(const at::Tensor& x) const;
   at::Tensor joined_heads(const at::Tensor& attended) const;
 

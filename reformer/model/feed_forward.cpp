@@ -1,17 +1,28 @@
 #include "reformer/model/feed_forward.h"
 
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/threshold_backward.h>
 
 #include <algorithm>
 
+#include "reformer/model/parameter_gradients.h"
 #include "reformer/model/parts.h"
 #include "reformer/ops/counter_dropout.h"
-#include "reformer/ops/layer_norm.h"
-#include "reformer/ops/row_products.h"
 
 namespace reformer {
+namespace {
+
+constexpr const char* kApproximation = "tanh";  // of gelu
+
+at::Tensor activated(const at::Tensor& inner, bool gelu) {
+  return gelu ? at::gelu(inner, kApproximation) : at::relu(inner);
+}
+
+}  // namespace
 
 int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch,
                            at::DeviceType device) {
@@ -41,22 +52,37 @@ int64_t FeedForward::chunk(int64_t batch) const {
   return feed_forward_chunk(model_, batch, placement_.device.type());
 }
 
-at::Tensor FeedForward::forward(const at::Tensor& x, const Pass& pass,
+at::Tensor FeedForward::dropped(const at::Tensor& x, const Pass& pass,
                                 int64_t first_position) const {
-  const auto cast = [&](const at::Tensor& w) {
-    return w.to(placement_.compute);
-  };
-  const auto normed =
-      layer_norm(x, norm_weight_, norm_bias_, placement_.compute);
-  const auto inner =  // [batch, part, d_ff]
-      at::linear(normed, cast(in_weight_), cast(in_bias_));
-  const auto active = gelu_ ? at::gelu(inner, "tanh") : at::relu(inner);
   return counter_dropout(
-      at::linear(active, cast(out_weight_), cast(out_bias_)),
-      pass.training ? dropout_ : 0.0,
+      x, pass.training ? dropout_ : 0.0,
       {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_ + 1),
        pass.step_on_device},
       first_position);
+}
+
+at::Tensor FeedForward::output(const at::Tensor& active,
+                               const LinearWeights& out, const Pass& pass,
+                               int64_t first_position) const {
+  return dropped(at::linear(active, out.weight, out.bias), pass,
+                 first_position);
+}
+
+FeedForward::Matrices FeedForward::rounded() const {
+  const auto cast = [&](const at::Tensor& w) {
+    return w.to(placement_.compute);
+  };
+  return {{cast(in_weight_), cast(in_bias_)},
+          {cast(out_weight_), cast(out_bias_)}};
+}
+
+at::Tensor FeedForward::forward(const at::Tensor& x, const Pass& pass,
+                                int64_t first_position) const {
+  const auto [in, out] = rounded();
+  const auto normed =
+      layer_norm(x, norm_weight_, norm_bias_, placement_.compute);
+  const auto inner = at::linear(normed, in.weight, in.bias);
+  return output(activated(inner, gelu_), out, pass, first_position);
 }
 
 void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x) const {
@@ -65,6 +91,66 @@ void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x) const {
                       {placement_.compute, placement_.compute},
                       gelu_ ? Activation::kGelu : Activation::kRelu)[0];
   add_product(active, {out_weight_, out_bias_}, y);
+}
+
+// Dropout tells sequences apart. Without it their positions may be those of one
+// sequence, any part of which is contiguous.
+at::Tensor FeedForward::flat(const at::Tensor& x, const Pass& pass) const {
+  return drops(pass) ? x : x.view({1, -1, x.size(2)});
+}
+
+// Calls body(at, n) for parts of the length of flat(x).
+template <class Body>
+void FeedForward::for_each_flat_part(const at::Tensor& x, const Pass& pass,
+                                     const Body& body) const {
+  const int64_t together = drops(pass) ? 1 : x.size(0);
+  for_each_part(x.size(1) * together, chunk(x.size(0)) * together, body);
+}
+
+void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x,
+                         const Pass& pass, double scale) const {
+  const auto [in, out] = rounded();
+  for_each_flat_part(x, pass, [&](int64_t at, int64_t n) {
+    const auto normed = layer_norm(flat(x, pass).narrow(1, at, n), norm_weight_,
+                                   norm_bias_, placement_.compute);
+    auto inner = at::linear(normed, in.weight, in.bias);  // [batch, n, d_ff]
+    gelu_ ? at::gelu_(inner, kApproximation) : at::relu_(inner);
+    flat(y, pass).narrow(1, at, n).add_(output(inner, out, pass, at), scale);
+  });
+}
+
+void FeedForward::undo(const Undoing& branch, const Pass& pass) const {
+  const auto matrices = rounded();
+  const Undoing all{flat(branch.y, pass), flat(branch.x, pass),
+                    flat(branch.d_y, pass), flat(branch.d_x, pass)};
+  for_each_flat_part(branch.x, pass, [&](int64_t at, int64_t n) {
+    undo_part(all.narrow(at, n), matrices, pass, at);
+  });
+}
+
+// At most two tensors of [batch, n, d_ff] at a time.
+void FeedForward::undo_part(const Undoing& part, const Matrices& matrices,
+                            const Pass& pass, int64_t at) const {
+  const auto& [y, x, d_y, d_x] = part;
+  const auto& [in, out] = matrices;
+  const NormWeights norm{norm_weight_, norm_bias_};
+  const auto normed = layer_norm_forward(x, norm, placement_.compute);
+  const auto inner = at::linear(normed.y, in.weight, in.bias);
+  const auto d_output =
+      as_matrix(dropped(d_y.to(placement_.compute), pass, at));
+  {
+    const auto active = activated(inner, gelu_);
+    y.sub_(output(active, out, pass, at));
+    add_weight_gradient(out_weight_, as_matrix(active), d_output);
+    add_bias_gradient(out_bias_, d_output);
+  }
+  auto d_inner = at::mm(d_output, out.weight);  // [batch * n, d_ff]
+  gelu_ ? at::gelu_backward_out(d_inner, d_inner, as_matrix(inner),
+                                kApproximation)
+        : at::threshold_backward_out(d_inner, d_inner, as_matrix(inner), 0);
+  add_weight_gradient(in_weight_, as_matrix(normed.y), d_inner);
+  add_bias_gradient(in_bias_, d_inner);
+  add_norm_gradients(normed, norm, at::mm(d_inner, in.weight).view_as(x), d_x);
 }
 
 }  // namespace reformer

@@ -5,7 +5,9 @@
 
 #include "reformer/core/config.h"
 #include "reformer/model/parameter_store.h"
+#include "reformer/model/parts.h"
 #include "reformer/model/pass.h"
+#include "reformer/ops/row_products.h"
 
 namespace reformer {
 
@@ -29,9 +31,38 @@ class FeedForward {
   // y += forward(x) in evaluation, without gradients.
   void add_to(const at::Tensor& y, const at::Tensor& x) const;
 
+  // y += scale forward(x) of whole sequences, without gradients.
+  //
+  //   y, x  [batch, length, d_model], contiguous
+  void add_to(const at::Tensor& y, const at::Tensor& x, const Pass& pass,
+              double scale) const;
+
+  // Undoes y += forward(x), and adds the gradients of x and of the parameters:
+  // one evaluation serves both. All four contiguous.
+  void undo(const Undoing& branch, const Pass& pass) const;
+
   int64_t chunk(int64_t batch) const;
 
  private:
+  // In the type of products, converted once for all parts.
+  struct Matrices {
+    LinearWeights in;
+    LinearWeights out;
+  };
+  Matrices rounded() const;
+
+  bool drops(const Pass& pass) const { return pass.training && dropout_ > 0; }
+  at::Tensor dropped(const at::Tensor& x, const Pass& pass,
+                     int64_t first_position) const;
+  at::Tensor flat(const at::Tensor& x, const Pass& pass) const;
+  template <class Body>
+  void for_each_flat_part(const at::Tensor& x, const Pass& pass,
+                          const Body& body) const;
+  at::Tensor output(const at::Tensor& active, const LinearWeights& out,
+                    const Pass& pass, int64_t first_position) const;
+  void undo_part(const Undoing& part, const Matrices& matrices,
+                 const Pass& pass, int64_t at) const;
+
   int64_t layer_;
   ModelConfig model_;
   bool gelu_;

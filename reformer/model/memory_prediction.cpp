@@ -108,16 +108,20 @@ int64_t attention_working(const Config& config, const std::string& kind,
   return bytes;
 }
 
-// Three of [chunk, d_ff]: what the activation saw, its result or gradient, and
-// a gradient; the normed input, the output and its gradient.
+// Of [chunk, d_ff] what the activation saw and its result or gradient, and from
+// autograd one more gradient, that of the result; the normed input, the output
+// and its gradient. A reversible block adds to gradients as it computes them.
 int64_t feed_forward_working(const Config& config, at::DeviceType device) {
   const Sizes sizes(config, device);
   const auto& model = config.model;
   const int64_t chunk = feed_forward_chunk(model, config.train.batch, device);
   const int64_t tokens = chunk_tokens(config, chunk);
   const int64_t matrix = model.d_ff * model.d_model;
-  return tokens * (3 * model.d_ff + 3 * model.d_model) * sizes.compute +
-         sizes.rounded(2 * matrix) + added_gradient(config, chunk, matrix);
+  const bool autograd = keeps_activations(config);
+  return tokens * ((autograd ? 3 : 2) * model.d_ff + 3 * model.d_model) *
+             sizes.compute +
+         sizes.rounded(2 * matrix) +
+         (autograd ? added_gradient(config, chunk, matrix) : 0);
 }
 
 // The log-probabilities and two gradients; the joined streams and their norm.

@@ -23,6 +23,19 @@ inline int64_t part_numbers(at::DeviceType device) {
   return device == at::kCPU ? int64_t{4} << 20 : int64_t{64} << 20;
 }
 
+// y += f(x) on the way back, [batch, length, d_model] each.
+struct Undoing {
+  at::Tensor y;    // becomes what it was before f(x) was added
+  at::Tensor x;    // is not changed
+  at::Tensor d_y;  // the gradient of the sum, and so of f(x)
+  at::Tensor d_x;  // the gradient that x has from elsewhere; f's is added
+
+  Undoing narrow(int64_t at, int64_t n) const {
+    return {y.narrow(1, at, n), x.narrow(1, at, n), d_y.narrow(1, at, n),
+            d_x.narrow(1, at, n)};
+  }
+};
+
 // The same numbers as the start of a graph of its own.
 inline at::Tensor leaf(const at::Tensor& x) {
   return x.detach().requires_grad_();

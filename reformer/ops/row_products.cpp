@@ -137,12 +137,13 @@ std::vector<at::Tensor> normed_products(
 }
 
 void add_product(const at::Tensor& x, const LinearWeights& matrix,
-                 const at::Tensor& y) {
-  if (fits_kernel(x, matrix, x.scalar_type()) && is_dense_float(y)) {
+                 const at::Tensor& y, double scale) {
+  const auto type = x.scalar_type();
+  if (scale == 1 && fits_kernel(x, matrix, type) && is_dense_float(y)) {
     return launch(x, {}, {matrix}, {y}, Activation::kNone, RowResult::kAdded,
-                  x.scalar_type());
+                  type);
   }
-  y.add_(linear(x, matrix));
+  y.add_(linear(x, matrix), scale);
 }
 
 }  // namespace reformer

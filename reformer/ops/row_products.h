@@ -34,11 +34,11 @@ std::vector<at::Tensor> normed_products(
     const std::vector<LinearWeights>& matrices, const ProductTypes& types,
     Activation activation = Activation::kNone);
 
-// y += x W^T + bias, without gradients.
+// y += scale (x W^T + bias), without gradients.
 //
 //   x  [..., width], of the type to compute with
 //   y  [..., outputs] float32 or float64
 void add_product(const at::Tensor& x, const LinearWeights& matrix,
-                 const at::Tensor& y);
+                 const at::Tensor& y, double scale = 1);
 
 }  // namespace reformer
