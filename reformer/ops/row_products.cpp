@@ -7,6 +7,7 @@
 #include <ATen/ops/relu.h>
 
 #include "reformer/ops/device.h"
+#include "reformer/ops/matrix_sums.h"
 
 namespace reformer {
 namespace {
@@ -142,6 +143,10 @@ void add_product(const at::Tensor& x, const LinearWeights& matrix,
   if (scale == 1 && fits_kernel(x, matrix, type) && is_dense_float(y)) {
     return launch(x, {}, {matrix}, {y}, Activation::kNone, RowResult::kAdded,
                   type);
+  }
+  if (!matrix.bias.defined() && y.is_contiguous()) {
+    return add_matrix_product(as_matrix(y), as_matrix(x),
+                              converted(matrix.weight, type).t(), scale);
   }
   y.add_(linear(x, matrix), scale);
 }
