@@ -1,7 +1,6 @@
 #include "reformer/model/feed_forward.h"
 
 #include <ATen/ops/gelu.h>
-#include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/relu.h>
@@ -12,6 +11,7 @@
 #include "reformer/model/parameter_gradients.h"
 #include "reformer/model/parts.h"
 #include "reformer/ops/counter_dropout.h"
+#include "reformer/ops/gelu_gradient.h"
 
 namespace reformer {
 namespace {
@@ -145,11 +145,13 @@ void FeedForward::undo_part(const Undoing& part, const Matrices& matrices,
     add_bias_gradient(out_bias_, d_output);
   }
   auto d_inner = at::mm(d_output, out.weight);  // [batch * n, d_ff]
-  gelu_ ? at::gelu_backward_out(d_inner, d_inner, as_matrix(inner),
-                                kApproximation)
-        : at::threshold_backward_out(d_inner, d_inner, as_matrix(inner), 0);
+  if (gelu_) {
+    gelu_gradient(d_inner, as_matrix(inner), gradient_sum(in_bias_));
+  } else {
+    at::threshold_backward_out(d_inner, d_inner, as_matrix(inner), 0);
+    add_bias_gradient(in_bias_, d_inner);
+  }
   add_weight_gradient(in_weight_, as_matrix(normed.y), d_inner);
-  add_bias_gradient(in_bias_, d_inner);
   add_norm_gradients(normed, norm, at::mm(d_inner, in.weight).view_as(x), d_x);
 }
 

@@ -1,0 +1,40 @@
+#include "reformer/ops/gelu_gradient.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/gelu_backward.h>
+
+#include "reformer/kernels/gelu_gradient.h"
+#include "reformer/ops/device.h"
+
+namespace reformer {
+namespace {
+
+// Contiguous tensors of the allocator start at a multiple of 16 bytes, parts
+// that begin within them need not.
+bool fits(const at::Tensor& x) {
+  return x.is_cuda() && x.scalar_type() == at::kBFloat16 && x.is_contiguous() &&
+         x.size(1) % 8 == 0 &&
+         reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0;
+}
+
+}  // namespace
+
+void gelu_gradient(const at::Tensor& d, const at::Tensor& x,
+                   const at::Tensor& sums) {
+  if (fits(d) && fits(x) && sums.scalar_type() == at::kFloat &&
+      sums.is_contiguous()) {
+    const auto partial =
+        at::empty({kernels::kGeluPartials, d.size(1)}, sums.options());
+    return kernels::cuda::gelu_gradient(
+        {static_cast<const kernels::Bf16*>(x.const_data_ptr()),
+         static_cast<kernels::Bf16*>(d.mutable_data_ptr()),
+         sums.mutable_data_ptr<float>(), partial.mutable_data_ptr<float>(),
+         d.size(0), d.size(1)},
+        current_stream(d));
+  }
+  at::Tensor to = d;
+  at::gelu_backward_out(to, d, x, "tanh");
+  sums.add_(d.sum({0}, /*keepdim=*/false, sums.scalar_type()));
+}
+
+}  // namespace reformer
