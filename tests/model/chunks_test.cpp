@@ -9,8 +9,9 @@ namespace {
 constexpr int64_t kWhole = 1000;  // more than there are
 
 Step step_with(const std::string& block, int64_t feed_forward_chunk,
-               int64_t loss_chunk) {
+               int64_t loss_chunk, double dropout = 0.1) {
   auto config = small_config();
+  config.model.dropout = dropout;
   config.model.block = block;
   config.model.feed_forward_chunk = feed_forward_chunk;
   config.model.loss_chunk = loss_chunk;
@@ -27,10 +28,13 @@ INSTANTIATE_TEST_SUITE_P(Blocks, Chunks,
                          [](const auto& instance) { return instance.param; });
 
 TEST_P(Chunks, OfTheFeedForwardChangeNeitherLossNorGradients) {
-  const auto whole = step_with(GetParam(), kWhole, kWhole);
-  for (const int64_t chunk : {0, 1, 7, 64, 66}) {
-    SCOPED_TRACE(chunk);
-    expect_same_step(step_with(GetParam(), chunk, kWhole), whole, 1e-11);
+  for (const double dropout : {0.1, 0.0}) {
+    const auto whole = step_with(GetParam(), kWhole, kWhole, dropout);
+    for (const int64_t chunk : {0, 1, 7, 64, 66}) {
+      SCOPED_TRACE(chunk);
+      expect_same_step(step_with(GetParam(), chunk, kWhole, dropout), whole,
+                       1e-11);
+    }
   }
 }
 

@@ -41,6 +41,23 @@ TEST_P(Gradients, EqualThoseOfStoredActivationsInFloat64) {
                    1e-9);
 }
 
+// Without dropout the feed-forward takes all positions of the batch as one
+// sequence, and the attention's output is added by its product.
+TEST_P(Gradients, EqualThoseOfStoredActivationsWithoutDropout) {
+  for (const char* activation : {"gelu", "relu"}) {
+    auto config = small_config_of(GetParam());
+    config.model.dropout = 0;
+    config.model.activation = activation;
+    LanguageModel reversible(config, at::kDouble);
+    LanguageModel reference(stored(config), at::kDouble);
+    shake(reversible, 0.05);
+    shake(reference, 0.05);
+    const auto symbols = random_symbols(config, 1);
+    expect_same_step(step_of(reversible, symbols), step_of(reference, symbols),
+                     1e-9);
+  }
+}
+
 // Judged as fast code is: the error may be twice that of stored activations in
 // the same precision. The float64 model has the same parameters and buckets.
 TEST_P(Gradients, EqualThoseOfStoredActivationsToRoundingInFloat32) {
