@@ -1,6 +1,5 @@
 #include "cli/bench_attention.h"
 
-#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -97,53 +96,12 @@ int64_t extra_bytes_of_pass(const Forward& forward, const Tensors& inputs,
   return std::max(in_forward, in_backward);
 }
 
-using Exact = at::Tensor (*)(const at::Tensor&, const at::Tensor&,
-                             const at::Tensor&);
-
-at::Tensor cudnn_attention(const at::Tensor& q, const at::Tensor& k,
-                           const at::Tensor& v) {
-  return std::get<0>(at::_scaled_dot_product_cudnn_attention(
-      q, k, v, /*attn_bias=*/{}, /*compute_log_sumexp=*/true,
-      /*dropout_p=*/0.0, /*is_causal=*/true));
-}
-
-at::Tensor full_causal_attention(const at::Tensor& q, const at::Tensor& k,
-                                 const at::Tensor& v) {
-  return full_attention(q, k, v, /*causal=*/true);
-}
-
-struct ExactKernel {
-  Exact run;
-  std::string name;
-};
-
-// The fastest exact attention that LibTorch has for such inputs.
-ExactKernel exact_kernel(const at::Tensor& sample) {
-  if (sample.is_cpu()) {
-    return {full_causal_attention,
-            "flash kernel (_scaled_dot_product_flash_attention_for_cpu)"};
-  }
-  if (sample.scalar_type() == at::kBFloat16) {
-    try {
-      cudnn_attention(sample, sample, sample);
-      return {cudnn_attention,
-              "cuDNN kernel (_scaled_dot_product_cudnn_attention)"};
-    } catch (const c10::Error&) {
-      return {full_causal_attention,
-              "flash kernel (_scaled_dot_product_flash_attention)"};
-    }
-  }
-  return {full_causal_attention,
-          "efficient kernel (_scaled_dot_product_efficient_attention)"};
-}
-
-PassTime measure_exact(const BenchOptions& options, const BenchData& data,
-                       const ExactKernel& exact) {
+PassTime measure_exact(const BenchOptions& options, const BenchData& data) {
   const auto q = data.qk.detach().requires_grad_();
   const auto k = data.d_output.detach().requires_grad_();  // normal numbers too
   const auto v = data.v.detach().requires_grad_();
   const auto forward = [&](const Tensors& inputs) {
-    return exact.run(inputs[0], inputs[1], inputs[2]);
+    return full_attention(inputs[0], inputs[1], inputs[2], /*causal=*/true);
   };
   torch::autograd::grad({forward({q, k, v})}, {q, k, v},
                         {data.d_output});  // warm up
@@ -178,26 +136,24 @@ AttentionMeasurement measure_lsh(const BenchOptions& options,
 }
 
 std::string head(const AttentionOptions& options, at::Device device,
-                 const ExactKernel& exact) {
+                 const std::string& exact) {
   return "LSH and exact attention: " + options.describe(device) + "\n" +
          (device.is_cuda() ? cuda_device_name() : describe_machine()) +
-         "\nexact: LibTorch's SDPA, " + exact.name + "\n\n" +
-         attention_table_head();
+         "\nexact: LibTorch's SDPA, " + exact + "\n\n" + attention_table_head();
 }
 
 void bench_attention(const AttentionOptions& options) {
   const at::Device device = options.prepare();
-  const auto exact_attention =
-      exact_kernel(bench_data(options, /*length=*/64, device).qk);
+  const auto sample = bench_data(options, /*length=*/64, device).qk;
   Report report(options.json);
-  report.text(head(options, device, exact_attention));
+  report.text(head(options, device, full_attention_kernel(sample, sample)));
   for (const int64_t length : options.lengths) {
     const std::string what = "length " + std::to_string(length) + ": ";
     const BenchData data = bench_data(options, length, device);
     std::optional<PassTime> exact;
     if (length <= options.exact_up_to) {
       report.progress(what + "exact attention");
-      exact = measure_exact(options, data, exact_attention);
+      exact = measure_exact(options, data);
     }
     for (const int64_t rounds : options.rounds) {
       report.progress(what + "LSH attention, rounds " + std::to_string(rounds));

@@ -1,8 +1,12 @@
 #include "reformer/ops/full_attention.h"
 
+#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
 
 #include <tuple>
 
@@ -15,14 +19,43 @@ namespace {
 
 WindowRule everything(int64_t length) { return {Window::kTrailing, length}; }
 
+at::Tensor cudnn_attention(const at::Tensor& q, const at::Tensor& k,
+                           const at::Tensor& v, bool causal) {
+  return std::get<0>(at::_scaled_dot_product_cudnn_attention(
+      q, k, v, /*attn_bias=*/{}, /*compute_log_sumexp=*/true,
+      /*dropout_p=*/0.0, causal));
+}
+
+bool cudnn_is_there(at::Device device) {
+  static const bool there = [&] {
+    const c10::InferenceMode inference;
+    const auto sample = at::zeros(
+        {1, 1, 64, 64}, at::TensorOptions(device).dtype(at::kBFloat16));
+    try {
+      cudnn_attention(sample, sample, sample, /*causal=*/true);
+      return true;
+    } catch (const c10::Error&) {
+      return false;
+    }
+  }();
+  return there;
+}
+
+bool cudnn_serves(const at::Tensor& q, const at::Tensor& k) {
+  return q.is_cuda() && q.scalar_type() == at::kBFloat16 &&
+         q.size(3) % 8 == 0 && q.size(3) <= 128 && q.size(2) > 1 &&
+         k.size(2) > 1 && cudnn_is_there(q.device());
+}
+
 // The operators by name: the fallback of the general one builds
 // [length, length]. CUDA's flash operator takes no float32.
-at::Tensor flash_attention(const at::Tensor& q, const at::Tensor& k,
+at::Tensor exact_attention(const at::Tensor& q, const at::Tensor& k,
                            const at::Tensor& v, bool causal) {
   if (q.is_cpu()) {
     return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
         q, k, v, /*dropout_p=*/0.0, causal));
   }
+  if (cudnn_serves(q, k)) return cudnn_attention(q, k, v, causal);
   if (q.scalar_type() == at::kBFloat16) {
     return std::get<0>(at::_scaled_dot_product_flash_attention(
         q, k, v, /*dropout_p=*/0.0, causal));
@@ -33,6 +66,19 @@ at::Tensor flash_attention(const at::Tensor& q, const at::Tensor& k,
 }
 
 }  // namespace
+
+std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k) {
+  if (q.is_cpu()) {
+    return "flash kernel (_scaled_dot_product_flash_attention_for_cpu)";
+  }
+  if (cudnn_serves(q, k)) {
+    return "cuDNN kernel (_scaled_dot_product_cudnn_attention)";
+  }
+  if (q.scalar_type() == at::kBFloat16) {
+    return "flash kernel (_scaled_dot_product_flash_attention)";
+  }
+  return "efficient kernel (_scaled_dot_product_efficient_attention)";
+}
 
 at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, bool causal,
@@ -59,7 +105,7 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
     }
     return interval_attention_unchecked(q, k, v, rounds, mask).output;
   }
-  return flash_attention(q, k, v, causal);
+  return exact_attention(q, k, v, causal);
 }
 
 at::Tensor full_shared_qk_attention(const at::Tensor& qk, const at::Tensor& v,

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
+
 namespace reformer {
 
 //   q, k, v  [batch, heads, length, d_head], differentiable in all three
@@ -10,12 +12,16 @@ namespace reformer {
 //   returns  [batch, heads, length of q, d_head]
 //
 // Separate queries and keys: scores q . k / sqrt(d_head), self included, as in
-// the ordinary Transformer. LibTorch's flash operator, or interval_attention
-// where that would need a [length, length] mask (padding). Padded rows are 0.
+// the ordinary Transformer. The fastest of LibTorch's operators for such
+// inputs, or interval_attention where they would need a [length, length] mask
+// (padding). Padded rows are 0.
 // k and v may be of another length than q when neither causal nor masked.
 at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, bool causal,
                           const at::Tensor& mask = {});
+
+// Which operator that is where there is no mask, for reports.
+std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k);
 
 // Shared queries and keys, as in lsh_attention: unit keys, no scale, self
 // excluded unless alone. What LSH attention approximates.
