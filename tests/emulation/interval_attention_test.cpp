@@ -73,6 +73,20 @@ TEST(EmulatedIntervalAttention, IsAsGoodAsPlainBf16AtAnyLength) {
   }
 }
 
+// More of them than wait in registers, too, and rows of tables that are aligned
+// or not.
+TEST(EmulatedIntervalAttention, IsAsGoodAsPlainBf16ForManyRounds) {
+  for (const int64_t rounds : {5, 8, 10, 11}) {
+    Case c;
+    c.heads = 1;
+    c.length = 130;
+    c.rounds = rounds;
+    c.n_buckets = 4;
+    c.padded = rounds == 11;
+    expect_good(c);
+  }
+}
+
 TEST(EmulatedIntervalAttention, IsAsGoodAsPlainBf16ForAnyWidth) {
   for (const int64_t d : {8, 40, 64, 72, 96, 128}) {
     Case c;

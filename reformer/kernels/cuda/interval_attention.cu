@@ -95,13 +95,13 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   };
 
   // The halo is first what lies before the block's own places.
-  int own_row = kNoRow;
-  if (tid < kRows) {
-    own_row = head.row_at(first + tid);
-    rows[tid] = own_row;
-  } else if (tid < kAll) {
-    rows[tid] = head.row_at(first + tid - kAll);
+  int row_here = kNoRow;
+  if (tid < kAll) {
+    row_here = head.row_at(first + tid - (tid < kRows ? 0 : kAll));
+    rows[tid] = row_here;
   }
+  const RowIntervals intervals_here(head, tid < kRows ? row_here : kNoRow);
+  const RowPlaces places_here(head, row_here);
   if (!head.shared) {
     const float scale = kLog2E * rsqrtf(static_cast<float>(head.d));
     for (int r = tid; r < kAll; r += kThreads) scales[r] = scale;
@@ -123,15 +123,6 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   // All of the halo, before anybody knows how much of it is needed: to wait
   // for the intervals first would cost more.
   copy_keys(0, kAll);
-  if (tid < kRows) {
-    copy_interval(interval + tid, own_row, head);
-    copy_intervals(earlier + tid, kRows, own_row, head);
-  } else {
-    copy_places(places + tid - kRows, kAll, rows[tid - kRows], head);
-  }
-  if (tid < kHalo) {
-    copy_places(places + kRows + tid, kAll, rows[kRows + tid], head);
-  }
   commit_copies();
 
   const int row[2] = {rows[warp_row + g], rows[warp_row + g + 8]};
@@ -163,13 +154,11 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   queries.g = g;
   queries.t = t;
 
-  wait_for_copies<0>();
   if (tid < kRows) {
-    convert_intervals(earlier + tid, kRows, p.round);
-  } else {
-    convert_places(places + tid - kRows, kAll, p.round);
+    interval[tid] = intervals_here.store(earlier + tid, kRows, p.round);
   }
-  if (tid < kHalo) convert_places(places + kRows + tid, kAll, p.round);
+  if (tid < kAll) places_here.store(places + tid, kAll, p.round);
+  wait_for_copies<0>();
   __syncthreads();
   queries.own[0] = span_of(interval[warp_row + g]);
   queries.own[1] = span_of(interval[warp_row + g + 8]);
@@ -220,12 +209,12 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     __syncthreads();
     int far = kNoRow;
     if (tid < kHalo) rows[kRows + tid] = far = head.row_at(place + tid);
+    const RowPlaces places_far(head, far);
     __syncthreads();
     copy_keys(kRows, kHalo);
-    if (tid < kHalo) copy_places(places + kRows + tid, kAll, far, head);
     commit_copies();
+    if (tid < kHalo) places_far.store(places + kRows + tid, kAll, p.round);
     wait_for_copies<0>();
-    if (tid < kHalo) convert_places(places + kRows + tid, kAll, p.round);
     __syncthreads();
   }
 

@@ -151,31 +151,29 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     }
   };
 
-  // When the intervals of a thread's own query have arrived.
-  const auto convert_query = [&](int at) {
+  const auto store_intervals = [&](int at, const RowIntervals& of) {
+    interval[at] = of.store(earlier + at, kAll, p.round);
     span[at] = span_of(interval[at]);
-    convert_intervals(earlier + at, kAll, p.round);
   };
 
   // The halo is first the queries after the block's own places and the keys
   // before them. All of them, before anybody knows how many are needed: to
   // wait for the intervals first would cost more.
-  int row_here = kNoRow;
+  int query_here = kNoRow;
+  int key_here = kNoRow;
   if (tid < kAll) {
-    row_here = head.row_at(first + tid);
-    query_rows[tid] = row_here;
-    key_rows[tid] = tid < kRows ? row_here : head.row_at(first + tid - kAll);
+    query_here = head.row_at(first + tid);
+    key_here = tid < kRows ? query_here : head.row_at(first + tid - kAll);
+    query_rows[tid] = query_here;
+    key_rows[tid] = key_here;
     if (!head.shared) scales[tid] = rsqrtf(static_cast<float>(head.d));
   }
+  const RowIntervals intervals_here(head, query_here);
+  const RowPlaces places_here(head, key_here);
   __syncthreads();
   copy_queries(0, kAll);
   copy_keys(own_keys, 0, kRows);
   copy_keys(halo_keys, kRows, kHalo);
-  if (tid < kAll) {
-    copy_interval(interval + tid, row_here, head);
-    copy_intervals(earlier + tid, kAll, row_here, head);
-    copy_places(places + tid, kAll, key_rows[tid], head);
-  }
   if (tid == 0) {  // of the query just before the block's own
     copy_interval(interval + kAll, head.row_at(first - 1), head);
   }
@@ -196,11 +194,11 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     } else {
       set_zero<D>(d_values);
     }
-    wait_for_copies<0>();
     if (tid < kAll) {
-      convert_query(tid);
-      convert_places(places + tid, kAll, p.round);
+      store_intervals(tid, intervals_here);
+      places_here.store(places + tid, kAll, p.round);
     }
+    wait_for_copies<0>();
     __syncthreads();
     hull_begin = interval[0].x & ~15;
     hull_end = (interval[kRows - 1].y + 15) & ~15;
@@ -252,15 +250,12 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
       __syncthreads();
       int far = kNoRow;
       if (tid < kHalo) query_rows[kRows + tid] = far = head.row_at(place + tid);
+      const RowIntervals intervals_far(head, far);
       __syncthreads();
       copy_queries(kRows, kHalo);
-      if (tid < kHalo) {
-        copy_interval(interval + kRows + tid, far, head);
-        copy_intervals(earlier + kRows + tid, kAll, far, head);
-      }
       commit_copies();
+      if (tid < kHalo) store_intervals(kRows + tid, intervals_far);
       wait_for_copies<0>();
-      if (tid < kHalo) convert_query(kRows + tid);
       __syncthreads();
     }
 
@@ -356,12 +351,12 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     __syncthreads();
     int far = kNoRow;
     if (tid < kHalo) key_rows[kRows + tid] = far = head.row_at(place + tid);
+    const RowPlaces places_far(head, far);
     __syncthreads();
     copy_keys(halo_keys, kRows, kHalo);
-    if (tid < kHalo) copy_places(places + kRows + tid, kAll, far, head);
     commit_copies();
+    if (tid < kHalo) places_far.store(places + kRows + tid, kAll, p.round);
     wait_for_copies<0>();
-    if (tid < kHalo) convert_places(places + kRows + tid, kAll, p.round);
     __syncthreads();
   }
 

@@ -52,6 +52,10 @@ struct HeadRound {
         view.interval + batch * view.interval_batch_stride +
         head * view.interval_head_stride);
     mask = args.mask ? args.mask + batch * args.length : nullptr;
+    aligned = (reinterpret_cast<uintptr_t>(place) |
+               reinterpret_cast<uintptr_t>(interval)) %
+                  16 ==
+              0;
   }
 
   __device__ __forceinline__ int row_at(int at) const {
@@ -75,6 +79,7 @@ struct HeadRound {
   int length;
   int d;
   bool shared;
+  bool aligned;  // place and interval, to 16 bytes
 };
 
 // Rows of a tensor and the tile that they are copied into.

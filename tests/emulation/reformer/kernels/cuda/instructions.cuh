@@ -154,6 +154,14 @@ inline bool __all_sync(unsigned mask, bool x) {
 inline int __ffs(unsigned x) { return __builtin_ffs(static_cast<int>(x)); }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 
+// Of what no launch of the operation writes. As aligned as GPUs want it.
+template <class T>
+T __ldg(const T* from) {
+  if (reinterpret_cast<uintptr_t>(from) % sizeof(T) != 0) {
+    reformer::emulation::fail("a load that is not aligned");
+  }
+  return *from;
+}
 // What bypasses caches is what one launch hands on to the next.
 template <class T>
 T __ldcs(const T* from) {
