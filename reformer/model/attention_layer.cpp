@@ -153,11 +153,11 @@ at::Tensor AttentionLayer::undo_finish(const Undoing& branch,
 }
 
 // Autograd is asked for the gradient of attend alone. What products need goes
-// before that takes its memory.
+// before that takes its memory; the normed rows are made once more after it.
 void AttentionLayer::undo(const Undoing& branch, const Pass& pass,
                           at::Tensor buckets) const {
   const NormWeights norm{norm_weight_, norm_bias_};
-  const auto normed = layer_norm_forward(branch.x, norm, compute_);
+  auto normed = layer_norm_forward(branch.x, norm, compute_);
   const auto parameters = projections();
   std::vector<at::Tensor> matrices;  // rounded
   std::vector<at::Tensor> rows;      // leaves, [batch, length, heads * d_head]
@@ -165,12 +165,14 @@ void AttentionLayer::undo(const Undoing& branch, const Pass& pass,
     matrices.push_back(weight.to(compute_));
     rows.push_back(leaf(at::linear(normed.y, matrices.back())));
   }
+  normed = {};
   auto attended = [&] {
     const at::AutoGradMode record(true);
     return attend(split(rows), pass, buckets);
   }();
   const auto d_attended = undo_finish(branch, attended.detach(), pass);
   backward_from(std::move(attended), d_attended);
+  normed = layer_norm_forward(branch.x, norm, compute_);
   at::Tensor d_normed;  // [batch * length, d_model]
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto d_rows = as_matrix(rows[i].grad());

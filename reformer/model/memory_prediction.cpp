@@ -85,8 +85,9 @@ int64_t device_scratch(const Config& config, const Sizes& sizes, bool rounds) {
          kFloat;
 }
 
-// At the attention's backward: its normed input, the graph, the gradients of
-// its output, of qk and of v; order, place and interval of each round; scratch.
+// At the attention's backward: its normed input (which a reversible block makes
+// again later), the graph, the gradients of its output, of qk and of v; order,
+// place and interval of each round; scratch.
 int64_t attention_working(const Config& config, const std::string& kind,
                           at::DeviceType device) {
   const Sizes sizes(config, device);
@@ -95,8 +96,8 @@ int64_t attention_working(const Config& config, const std::string& kind,
   const int64_t rounds =
       kind == "lsh" ? config.lsh.rounds + (config.lsh.local_window > 0 ? 1 : 0)
                     : 0;
-  int64_t bytes = sizes.normed + attention_graph(sizes, kind) +
-                  gradients * sizes.heads +
+  int64_t bytes = (keeps_activations(config) ? sizes.normed : 0) +
+                  attention_graph(sizes, kind) + gradients * sizes.heads +
                   4 * int64_t{sizeof(int32_t)} * rounds * sizes.head_rows +
                   sizes.rounded((gradients - 1) * model.d_model * model.heads *
                                 head_size(model));
