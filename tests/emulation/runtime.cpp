@@ -58,15 +58,18 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
     case cudaDevAttrMultiProcessorCount:
       *value = 1;
       return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = 9;
-      return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
       *value = reformer::emulation::kMostSharedMemory;
       return cudaSuccess;
     default:
       return cudaErrorInvalidValue;
   }
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+  *attributes = {};
+  attributes->ptxVersion = 90;
+  return cudaSuccess;
 }
 
 }  // extern "C"

@@ -206,7 +206,6 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     place += place < first ? -kHalo : kHalo;
     if (place < first && place + kHalo <= hull_begin) place = first + kRows;
     if (place > first && place >= hull_end) break;
-    __syncthreads();
     int far = kNoRow;
     if (tid < kHalo) rows[kRows + tid] = far = head.row_at(place + tid);
     const RowPlaces places_far(head, far);

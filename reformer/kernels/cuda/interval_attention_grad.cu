@@ -247,7 +247,6 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
       }
       at = kRows;
       n = kHalo;
-      __syncthreads();
       int far = kNoRow;
       if (tid < kHalo) query_rows[kRows + tid] = far = head.row_at(place + tid);
       const RowIntervals intervals_far(head, far);
@@ -348,7 +347,6 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     place += place < first ? -kHalo : kHalo;
     if (place < first && place + kHalo <= hull_begin) place = end;
     if (place > first && place >= hull_end) break;
-    __syncthreads();
     int far = kNoRow;
     if (tid < kHalo) key_rows[kRows + tid] = far = head.row_at(place + tid);
     const RowPlaces places_far(head, far);

@@ -22,9 +22,17 @@ void with_padded_d(int64_t d, const Body& body) {
   body(std::integral_constant<int, 128>{});
 }
 
-inline bool can_start_early() {
-  static const bool can =
-      device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
+// From compute capability 9.0 on, and only code that was compiled for it waits:
+// what the driver makes of older PTX does not.
+template <class Params>
+bool can_start_early(void (*kernel)(Params)) {
+  static const bool can = [&] {
+    cudaFuncAttributes attributes;
+    check(cudaFuncGetAttributes(&attributes,
+                                reinterpret_cast<const void*>(kernel)),
+          "cudaFuncGetAttributes");
+    return attributes.ptxVersion >= 90;
+  }();
   return can;
 }
 
@@ -96,7 +104,7 @@ void launch_round(void (*kernel)(Params), const dim3& grid, int threads,
   config.dynamicSmemBytes = static_cast<size_t>(bytes);
   config.stream = stream;
   config.attrs = &early;
-  config.numAttrs = params.round > 0 && can_start_early() ? 1 : 0;
+  config.numAttrs = params.round > 0 && can_start_early(kernel) ? 1 : 0;
   check(cudaLaunchKernelEx(&config, kernel, params), what);
 }
 
