@@ -7,13 +7,20 @@
 #include <ATen/ops/full.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "reformer/core/errors.h"
+#include "reformer/model/parts.h"
 #include "reformer/ops/device.h"
 #include "reformer/ops/interval_statistics.h"
 
 namespace reformer {
+
+int64_t embedding_chunk(const ModelConfig& model, int64_t batch,
+                        at::DeviceType device) {
+  return std::max<int64_t>(64, part_numbers(device) / (model.d_model * batch));
+}
 
 LanguageModel::LanguageModel(const Config& config, const Placement& placement)
     : config_((check(config), config)),
@@ -66,7 +73,13 @@ void LanguageModel::embed_backward(const at::Tensor& inputs,
                                    const Streams& d_x) {
   const auto d = d_x.x1.add_(d_x.x2);
   const at::AutoGradMode record(true);
-  torch::autograd::backward({embed(inputs, /*first_position=*/0)}, {d});
+  for_each_part(
+      inputs.size(1),
+      embedding_chunk(config_.model, inputs.size(0), placement().device.type()),
+      [&](int64_t at, int64_t n) {
+        torch::autograd::backward({embed(inputs.narrow(1, at, n), at)},
+                                  {d.narrow(1, at, n)});
+      });
 }
 
 LossSums LanguageModel::evaluate(const at::Tensor& symbols,

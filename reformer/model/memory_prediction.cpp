@@ -6,6 +6,7 @@
 #include "reformer/core/parallel.h"
 #include "reformer/model/feed_forward.h"
 #include "reformer/model/language_head.h"
+#include "reformer/model/language_model.h"
 #include "reformer/model/prediction.h"
 #include "reformer/ops/interval_attention.h"
 
@@ -85,9 +86,17 @@ int64_t device_scratch(const Config& config, const Sizes& sizes, bool rounds) {
          kFloat;
 }
 
-// At the attention's backward: its normed input (which a reversible block makes
-// again later), the graph, the gradients of its output, of qk and of v; order,
-// place and interval of each round; scratch.
+// When a reversible block's attention has its gradients: that of the output and
+// of the last projection with its rows; the normed input, made again, and its
+// gradient; that of the stream, which a GPU's kernel adds as it writes.
+int64_t projections_working(const Sizes& sizes) {
+  return 3 * sizes.heads + 2 * sizes.normed +
+         (sizes.device == at::kCPU ? sizes.stream : 0);
+}
+
+// At the attention's backward: its normed input, unless that is made again
+// later; the graph, the gradients of its output, of qk and of v; order, place
+// and interval of each round; scratch.
 int64_t attention_working(const Config& config, const std::string& kind,
                           at::DeviceType device) {
   const Sizes sizes(config, device);
@@ -106,7 +115,8 @@ int64_t attention_working(const Config& config, const std::string& kind,
   } else {
     bytes += device_scratch(config, sizes, rounds > 1);
   }
-  return bytes;
+  if (keeps_activations(config)) return bytes;
+  return std::max(bytes, projections_working(sizes));
 }
 
 // Of [chunk, d_ff] what the activation saw and its result or gradient, and from
@@ -241,9 +251,14 @@ class Moments {
     return attention;
   }
 
-  // The gradient of the input, summed, and the embedded input once more.
+  // Gradients alone are left of the streams. Of a part of the positions symbols
+  // and positions are embedded once more, and their sum; positions have an axis
+  // at a time and all of them.
   MemoryPrediction embedding() const {
-    auto embedding = moment(-1, "embedding", 2 * sizes_.stream);
+    const int64_t tokens = chunk_tokens(
+        config_, embedding_chunk(config_.model, config_.train.batch, device_));
+    auto embedding =
+        moment(-1, "embedding", 4 * tokens * config_.model.d_model * kFloat);
     embedding.streams -= 2 * sizes_.stream;
     return embedding;
   }

@@ -71,6 +71,20 @@ std::vector<Case> cases() {
                 c.train.batch = 1;
                 c.train.length = 66;
               }),
+      case_of("long_and_narrow",
+              [](Config& c) {
+                c.model.layers = 1;
+                c.model.d_model = 256;
+                c.model.d_ff = 64;
+                c.model.heads = 1;
+                c.model.d_head = 8;
+                c.model.positions = "axial";
+                c.model.axial_shape = {256, 128};
+                c.model.axial_dims = {128, 128};
+                c.lsh.rounds = 1;
+                c.train.batch = 1;
+                c.train.length = 32768;
+              }),
       case_of("muon", [](Config& c) { c.train.optimizer = "muon"; }),
       case_of("many_parameters_muon",
               [](Config& c) {
