@@ -146,7 +146,8 @@ void bench_attention(const AttentionOptions& options) {
   const at::Device device = options.prepare();
   const auto sample = bench_data(options, /*length=*/64, device).qk;
   Report report(options.json);
-  report.text(head(options, device, full_attention_kernel(sample, sample)));
+  report.text(head(options, device,
+                   full_attention_kernel(sample, sample, /*causal=*/true)));
   for (const int64_t length : options.lengths) {
     const std::string what = "length " + std::to_string(length) + ": ";
     const BenchData data = bench_data(options, length, device);

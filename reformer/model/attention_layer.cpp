@@ -10,6 +10,7 @@
 #include "reformer/ops/full_attention.h"
 #include "reformer/ops/local_attention.h"
 #include "reformer/ops/lsh_attention.h"
+#include "reformer/ops/row_products.h"
 
 namespace reformer {
 
@@ -160,7 +161,8 @@ void AttentionLayer::undo(const Undoing& branch, const Pass& pass,
   auto normed = layer_norm_forward(branch.x, norm, compute_);
   const auto parameters = projections();
   std::vector<at::Tensor> matrices;  // rounded
-  std::vector<at::Tensor> rows;      // leaves, [batch, length, heads * d_head]
+  std::vector<at::Tensor> rows;      // [batch, length, heads * d_head]; later
+                                     // their gradients
   for (const auto& weight : parameters) {
     matrices.push_back(weight.to(compute_));
     rows.push_back(leaf(at::linear(normed.y, matrices.back())));
@@ -170,20 +172,21 @@ void AttentionLayer::undo(const Undoing& branch, const Pass& pass,
     const at::AutoGradMode record(true);
     return attend(split(rows), pass, buckets);
   }();
-  const auto d_attended = undo_finish(branch, attended.detach(), pass);
+  auto d_attended = undo_finish(branch, attended.detach(), pass);
   backward_from(std::move(attended), d_attended);
+  d_attended.reset();
+  for (auto& row : rows) row = as_matrix(row.grad());
   normed = layer_norm_forward(branch.x, norm, compute_);
   at::Tensor d_normed;  // [batch * length, d_model]
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const auto d_rows = as_matrix(rows[i].grad());
-    rows[i].reset();
-    add_weight_gradient(parameters[i], as_matrix(normed.y), d_rows);
+    add_weight_gradient(parameters[i], as_matrix(normed.y), rows[i]);
     if (i == 0) {
-      d_normed = at::mm(d_rows, matrices[i]);
+      d_normed = at::mm(rows[i], matrices[i]);
     } else {
-      add_matrix_product(d_normed, d_rows, matrices[i]);
+      add_matrix_product(d_normed, rows[i], matrices[i]);
     }
   }
+  rows.clear();
   add_norm_gradients(normed, norm, d_normed.view_as(branch.x), branch.d_x);
 }
 

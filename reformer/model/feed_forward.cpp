@@ -1,9 +1,7 @@
 #include "reformer/model/feed_forward.h"
 
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/relu.h>
 #include <ATen/ops/threshold_backward.h>
 
 #include <algorithm>
@@ -12,18 +10,9 @@
 #include "reformer/model/parts.h"
 #include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/gelu_gradient.h"
+#include "reformer/ops/row_products.h"
 
 namespace reformer {
-namespace {
-
-constexpr const char* kApproximation = "tanh";  // of gelu
-
-at::Tensor activated(const at::Tensor& inner, bool gelu) {
-  return gelu ? at::gelu(inner, kApproximation) : at::relu(inner);
-}
-
-}  // namespace
-
 int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch,
                            at::DeviceType device) {
   if (model.feed_forward_chunk > 0) return model.feed_forward_chunk;
@@ -34,7 +23,8 @@ FeedForward::FeedForward(const Config& config, int64_t layer,
                          ParameterStore& store)
     : layer_(layer),
       model_(config.model),
-      gelu_(config.model.activation == "gelu"),
+      activation_(config.model.activation == "gelu" ? Activation::kGelu
+                                                    : Activation::kRelu),
       dropout_(config.model.dropout),
       placement_(store.placement()) {
   const std::string name = "blocks." + std::to_string(layer) + ".feed_forward.";
@@ -82,14 +72,13 @@ at::Tensor FeedForward::forward(const at::Tensor& x, const Pass& pass,
   const auto normed =
       layer_norm(x, norm_weight_, norm_bias_, placement_.compute);
   const auto inner = at::linear(normed, in.weight, in.bias);
-  return output(activated(inner, gelu_), out, pass, first_position);
+  return output(activated(inner, activation_), out, pass, first_position);
 }
 
 void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x) const {
   const auto active =  // [batch, part, d_ff]
       normed_products(x, {norm_weight_, norm_bias_}, {{in_weight_, in_bias_}},
-                      {placement_.compute, placement_.compute},
-                      gelu_ ? Activation::kGelu : Activation::kRelu)[0];
+                      {placement_.compute, placement_.compute}, activation_)[0];
   add_product(active, {out_weight_, out_bias_}, y);
 }
 
@@ -114,7 +103,7 @@ void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x,
     const auto normed = layer_norm(flat(x, pass).narrow(1, at, n), norm_weight_,
                                    norm_bias_, placement_.compute);
     auto inner = at::linear(normed, in.weight, in.bias);  // [batch, n, d_ff]
-    gelu_ ? at::gelu_(inner, kApproximation) : at::relu_(inner);
+    activate_in_place(inner, activation_);
     flat(y, pass).narrow(1, at, n).add_(output(inner, out, pass, at), scale);
   });
 }
@@ -139,13 +128,13 @@ void FeedForward::undo_part(const Undoing& part, const Matrices& matrices,
   const auto d_output =
       as_matrix(dropped(d_y.to(placement_.compute), pass, at));
   {
-    const auto active = activated(inner, gelu_);
+    const auto active = activated(inner, activation_);
     y.sub_(output(active, out, pass, at));
     add_weight_gradient(out_weight_, as_matrix(active), d_output);
     add_bias_gradient(out_bias_, d_output);
   }
   auto d_inner = at::mm(d_output, out.weight);  // [batch * n, d_ff]
-  if (gelu_) {
+  if (activation_ == Activation::kGelu) {
     gelu_gradient(d_inner, as_matrix(inner), gradient_sum(in_bias_));
   } else {
     at::threshold_backward_out(d_inner, d_inner, as_matrix(inner), 0);

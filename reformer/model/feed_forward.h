@@ -65,7 +65,7 @@ class FeedForward {
 
   int64_t layer_;
   ModelConfig model_;
-  bool gelu_;
+  Activation activation_;
   double dropout_;
   Placement placement_;
   at::Tensor norm_weight_;  // [d_model]

@@ -76,8 +76,10 @@ int64_t thread_scratch(const std::string& kind) {
 }
 
 // Of a GPU's kernels: statistics of rows, and fp32 sums of those heads whose
-// rounds are computed together.
-int64_t device_scratch(const Config& config, const Sizes& sizes, bool rounds) {
+// rounds are computed together; of LibTorch's, fp32 sums of dq.
+int64_t device_scratch(const Config& config, const Sizes& sizes,
+                       const std::string& kind, bool rounds) {
+  if (kind == "full") return sizes.heads / sizes.compute * kFloat;
   const int64_t length = config.train.length;
   const int64_t heads = std::min((kernels::kRowsTogether + length - 1) / length,
                                  config.train.batch * config.model.heads);
@@ -86,12 +88,12 @@ int64_t device_scratch(const Config& config, const Sizes& sizes, bool rounds) {
          kFloat;
 }
 
-// When a reversible block's attention has its gradients: that of the output and
-// of the last projection with its rows; the normed input, made again, and its
-// gradient; that of the stream, which a GPU's kernel adds as it writes.
-int64_t projections_working(const Sizes& sizes) {
-  return 3 * sizes.heads + 2 * sizes.normed +
-         (sizes.device == at::kCPU ? sizes.stream : 0);
+// When a reversible block's attention has its gradients: those of projections;
+// the normed input, made again, and its gradient. Later, without the first,
+// that of the stream, which a GPU's kernel adds as it writes.
+int64_t projections_working(const Sizes& sizes, int64_t projections) {
+  const int64_t last = sizes.device == at::kCPU ? sizes.stream : 0;
+  return 2 * sizes.normed + std::max(projections * sizes.heads, last);
 }
 
 // At the attention's backward: its normed input, unless that is made again
@@ -113,10 +115,10 @@ int64_t attention_working(const Config& config, const std::string& kind,
   if (device == at::kCPU) {
     bytes += sizes.head_rows * kFloat + threads() * thread_scratch(kind);
   } else {
-    bytes += device_scratch(config, sizes, rounds > 1);
+    bytes += device_scratch(config, sizes, kind, rounds > 1);
   }
   if (keeps_activations(config)) return bytes;
-  return std::max(bytes, projections_working(sizes));
+  return std::max(bytes, projections_working(sizes, gradients - 1));
 }
 
 // Of [chunk, d_ff] what the activation saw and its result or gradient, and from

@@ -6,18 +6,8 @@
 
 #include "reformer/ops/layer_norm.h"
 #include "reformer/ops/matrix_sums.h"
-#include "reformer/ops/row_products.h"
 
 namespace reformer {
-
-inline void add_gradient(const at::Tensor& parameter, const at::Tensor& d) {
-  auto& gradient = parameter.mutable_grad();
-  if (gradient.defined()) {
-    gradient.add_(d);
-  } else {
-    gradient = d;
-  }
-}
 
 // The gradient of a parameter, to be added to.
 inline at::Tensor gradient_sum(const at::Tensor& parameter) {
@@ -39,7 +29,7 @@ inline void add_weight_gradient(const at::Tensor& weight, const at::Tensor& x,
 
 // Of y = x W^T + bias.
 inline void add_bias_gradient(const at::Tensor& bias, const at::Tensor& d_y) {
-  add_gradient(bias, d_y.sum({0}, /*keepdim=*/false, bias.scalar_type()));
+  gradient_sum(bias).add_(d_y.sum({0}, /*keepdim=*/false, bias.scalar_type()));
 }
 
 // Of layer_norm(x), and of its input to d_x.

@@ -41,43 +41,63 @@ bool cudnn_is_there(at::Device device) {
   return there;
 }
 
-bool cudnn_serves(const at::Tensor& q, const at::Tensor& k) {
-  return q.is_cuda() && q.scalar_type() == at::kBFloat16 &&
-         q.size(3) % 8 == 0 && q.size(3) <= 128 && q.size(2) > 1 &&
-         k.size(2) > 1 && cudnn_is_there(q.device());
+at::Tensor cpu_attention(const at::Tensor& q, const at::Tensor& k,
+                         const at::Tensor& v, bool causal) {
+  return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
+      q, k, v, /*dropout_p=*/0.0, causal));
 }
 
-// The operators by name: the fallback of the general one builds
-// [length, length]. CUDA's flash operator takes no float32.
-at::Tensor exact_attention(const at::Tensor& q, const at::Tensor& k,
+at::Tensor flash_attention(const at::Tensor& q, const at::Tensor& k,
                            const at::Tensor& v, bool causal) {
-  if (q.is_cpu()) {
-    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
-        q, k, v, /*dropout_p=*/0.0, causal));
-  }
-  if (cudnn_serves(q, k)) return cudnn_attention(q, k, v, causal);
-  if (q.scalar_type() == at::kBFloat16) {
-    return std::get<0>(at::_scaled_dot_product_flash_attention(
-        q, k, v, /*dropout_p=*/0.0, causal));
-  }
+  return std::get<0>(at::_scaled_dot_product_flash_attention(
+      q, k, v, /*dropout_p=*/0.0, causal));
+}
+
+at::Tensor efficient_attention(const at::Tensor& q, const at::Tensor& k,
+                               const at::Tensor& v, bool causal) {
   return std::get<0>(at::_scaled_dot_product_efficient_attention(
       q, k, v, /*attn_bias=*/{}, /*compute_log_sumexp=*/true,
       /*dropout_p=*/0.0, causal));
 }
 
+// What it has been tried on: its gradients are reported to be NaN for other
+// inputs, some of those with a mask or with a single query.
+bool cudnn_serves(const at::Tensor& q, const at::Tensor& k, bool causal) {
+  return causal && q.size(2) == k.size(2) && q.size(2) > 1 &&
+         q.size(3) % 8 == 0 && q.size(3) <= 128 && q.size(0) <= 65535 &&
+         cudnn_is_there(q.device());
+}
+
+struct Operator {
+  at::Tensor (*run)(const at::Tensor& q, const at::Tensor& k,
+                    const at::Tensor& v, bool causal);
+  const char* name;
+};
+
+// By name: the fallback of the general one builds [length, length]. CUDA's
+// flash operator takes no float32.
+Operator fastest(const at::Tensor& q, const at::Tensor& k, bool causal) {
+  if (q.is_cpu()) {
+    return {cpu_attention,
+            "flash kernel (_scaled_dot_product_flash_attention_for_cpu)"};
+  }
+  if (q.scalar_type() != at::kBFloat16) {
+    return {efficient_attention,
+            "efficient kernel (_scaled_dot_product_efficient_attention)"};
+  }
+  if (cudnn_serves(q, k, causal)) {
+    return {cudnn_attention,
+            "cuDNN kernel (_scaled_dot_product_cudnn_attention)"};
+  }
+  return {flash_attention,
+          "flash kernel (_scaled_dot_product_flash_attention)"};
+}
+
 }  // namespace
 
-std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k) {
-  if (q.is_cpu()) {
-    return "flash kernel (_scaled_dot_product_flash_attention_for_cpu)";
-  }
-  if (cudnn_serves(q, k)) {
-    return "cuDNN kernel (_scaled_dot_product_cudnn_attention)";
-  }
-  if (q.scalar_type() == at::kBFloat16) {
-    return "flash kernel (_scaled_dot_product_flash_attention)";
-  }
-  return "efficient kernel (_scaled_dot_product_efficient_attention)";
+std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k,
+                                  bool causal) {
+  return fastest(q, k, causal).name;
 }
 
 at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
@@ -105,7 +125,7 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
     }
     return interval_attention_unchecked(q, k, v, rounds, mask).output;
   }
-  return exact_attention(q, k, v, causal);
+  return fastest(q, k, causal).run(q, k, v, causal);
 }
 
 at::Tensor full_shared_qk_attention(const at::Tensor& qk, const at::Tensor& v,

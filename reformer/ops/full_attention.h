@@ -21,7 +21,8 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& mask = {});
 
 // Which operator that is where there is no mask, for reports.
-std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k);
+std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k,
+                                  bool causal);
 
 // Shared queries and keys, as in lsh_attention: unit keys, no scale, self
 // excluded unless alone. What LSH attention approximates.

@@ -3,7 +3,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu_backward.h>
 
+#include "reformer/core/errors.h"
 #include "reformer/kernels/gelu_gradient.h"
+#include "reformer/ops/activation.h"
 #include "reformer/ops/device.h"
 
 namespace reformer {
@@ -21,6 +23,11 @@ bool fits(const at::Tensor& x) {
 
 void gelu_gradient(const at::Tensor& d, const at::Tensor& x,
                    const at::Tensor& sums) {
+  require(d.dim() == 2 && x.sizes() == d.sizes() && sums.dim() == 1 &&
+              sums.size(0) == d.size(1),
+          "gelu_gradient: x must have the sizes of d, and sums a number for "
+          "each column, got ",
+          d.sizes(), ", ", x.sizes(), " and ", sums.sizes());
   if (fits(d) && fits(x) && sums.scalar_type() == at::kFloat &&
       sums.is_contiguous()) {
     const auto partial =
@@ -33,7 +40,7 @@ void gelu_gradient(const at::Tensor& d, const at::Tensor& x,
         current_stream(d));
   }
   at::Tensor to = d;
-  at::gelu_backward_out(to, d, x, "tanh");
+  at::gelu_backward_out(to, d, x, kGeluApproximation);
   sums.add_(d.sum({0}, /*keepdim=*/false, sums.scalar_type()));
 }
 

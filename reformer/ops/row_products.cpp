@@ -2,9 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/relu.h>
 
 #include "reformer/ops/device.h"
 #include "reformer/ops/matrix_sums.h"
@@ -24,11 +22,6 @@ at::Tensor linear(const at::Tensor& x, const LinearWeights& matrix) {
   return at::linear(
       x, matrix.weight.to(type),
       matrix.bias.defined() ? matrix.bias.to(type) : at::Tensor());
-}
-
-at::Tensor activated(const at::Tensor& x, Activation activation) {
-  if (activation == Activation::kNone) return x;
-  return activation == Activation::kGelu ? at::gelu(x, "tanh") : at::relu(x);
 }
 
 int64_t rows_in(const at::Tensor& x) { return x.numel() / x.size(-1); }

@@ -6,12 +6,10 @@
 
 #include <vector>
 
-#include "reformer/kernels/row_products.h"
+#include "reformer/ops/activation.h"
 #include "reformer/ops/layer_norm.h"
 
 namespace reformer {
-
-using kernels::Activation;
 
 struct LinearWeights {
   at::Tensor weight;  // [outputs, width]

@@ -24,9 +24,22 @@ namespace reformer::emulation {
 
 inline constexpr int kLanes = 32;
 inline constexpr int kMaxThreads = 1024;
-// Of an H100: bytes that a block may have, and has without asking.
-inline constexpr int kMostSharedMemory = 227 * 1024;
+// Bytes of shared memory that a block has without asking, and may have: those
+// of an H100, or fewer while a LessSharedMemory lives.
 inline constexpr int kSharedMemoryUnasked = 48 * 1024;
+inline int most_shared_memory = 227 * 1024;
+class LessSharedMemory {
+ public:
+  explicit LessSharedMemory(int bytes) : before_(most_shared_memory) {
+    most_shared_memory = bytes;
+  }
+  ~LessSharedMemory() { most_shared_memory = before_; }
+  LessSharedMemory(const LessSharedMemory&) = delete;
+  LessSharedMemory& operator=(const LessSharedMemory&) = delete;
+
+ private:
+  int before_;
+};
 
 enum class Schedule {
   kFirstWarpFirst,  // a warp as far as it comes; then the first that can go on

@@ -147,7 +147,7 @@ TEST(Emulator, GivesMuchSharedMemoryOnlyToWhoAsked) {
     return cudaFuncSetAttribute(
         no_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   };
-  EXPECT_EQ(ask(kMostSharedMemory + 1), cudaErrorInvalidValue);
+  EXPECT_EQ(ask(most_shared_memory + 1), cudaErrorInvalidValue);
   EXPECT_EQ(ask(kSharedMemoryUnasked + 16), cudaSuccess);
   EXPECT_EQ(cudaLaunchKernelEx(&config, no_kernel, 0), cudaSuccess);
 }

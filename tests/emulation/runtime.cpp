@@ -59,7 +59,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
       *value = 1;
       return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = reformer::emulation::kMostSharedMemory;
+      *value = reformer::emulation::most_shared_memory;
       return cudaSuccess;
     default:
       return cudaErrorInvalidValue;

@@ -23,7 +23,8 @@ void with_padded_d(int64_t d, const Body& body) {
 }
 
 // From compute capability 9.0 on, and only code that was compiled for it waits:
-// what the driver makes of older PTX does not.
+// what the driver makes of older PTX does not. All kernels of one file are
+// compiled alike, so that the first of those with these Params answers for all.
 template <class Params>
 bool can_start_early(void (*kernel)(Params)) {
   static const bool can = [&] {
@@ -87,9 +88,9 @@ void launch(void (*kernel)(Params), const dim3& grid, int threads,
   check(cudaLaunchKernelEx(&config, kernel, params), what);
 }
 
-// Launches one round after the other. Where the GPU can (from compute
-// capability 9.0 on), blocks of a round gather their rows while the last blocks
-// of the round before are still at work: see wait_for_last_round.
+// Launches one round after the other. Where they can start early, blocks of a
+// round gather their rows while the last blocks of the round before are still
+// at work: see wait_for_last_round.
 template <class Params>
 void launch_round(void (*kernel)(Params), const dim3& grid, int threads,
                   int bytes, cudaStream_t stream, const Params& params,

@@ -64,12 +64,6 @@ struct HeadRound {
     return mask != nullptr && !mask[i] ? padded_row(i) : i;
   }
 
-  // Of the query in `row`; of no row, the empty one at the end.
-  __device__ __forceinline__ int2 interval_of(int row) const {
-    if (row == kNoRow) return {length, length};
-    return interval[int64_t{position_of(row)} * rounds + round];
-  }
-
   const int32_t* order;  // of this round
   const int32_t* place;  // [length, rounds]
   const int2* interval;  // [length, rounds]

@@ -194,7 +194,7 @@ int& shared_memory_of(void (*kernel)(Params)) {
 template <class Params>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Params), cudaFuncAttribute,
                                  int bytes) {
-  if (bytes > reformer::emulation::kMostSharedMemory) {
+  if (bytes > reformer::emulation::most_shared_memory) {
     return cudaErrorInvalidValue;
   }
   reformer::emulation::shared_memory_of(kernel) = bytes;
