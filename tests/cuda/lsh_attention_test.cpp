@@ -92,6 +92,25 @@ TEST(NaturalAttentionCuda, IsTheCpusFunction) {
   }
 }
 
+// Without a mask it is LibTorch's, by one of several operators.
+TEST(NaturalAttentionCuda, FullAttentionIsTheCpusFunctionInBf16) {
+  for (const bool causal : {true, false}) {
+    const Operation full = [&](const at::Tensor& q, const at::Tensor& v) {
+      return full_attention(q, q, v, causal);
+    };
+    for (const int64_t length : {1, 2, 33, 64, 192, 500}) {
+      for (const int64_t d : {8, 64, 128}) {
+        SCOPED_TRACE(testing::Message() << "causal " << causal << ", length "
+                                        << length << ", d " << d);
+        const auto inputs =
+            make_inputs(Queries::kRandom, Padding::kNone, {2, 2, length, d}, 5);
+        expect_near(answer_on(at::kCUDA, at::kBFloat16, inputs, full),
+                    answer_on(at::kCPU, at::kFloat, inputs, full), 0.1);
+      }
+    }
+  }
+}
+
 TEST(LshAttentionCuda, HashesAndAttendsInOneCall) {
   const auto qk = normal({1, 4, 2048, 64}, 1).to(at::kBFloat16).cuda();
   const auto v = normal({1, 4, 2048, 64}, 2).to(at::kBFloat16).cuda();
