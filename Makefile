@@ -19,7 +19,7 @@ all: setup  ## build build/reformer and the library (this is plain `make`)
 	$(build) release --target cli
 
 test: setup  ## build and run all tests
-	@tools/setup safetensors
+	@tools/setup safetensors gnuplot
 	$(configure) release
 	$(build) release
 	@ctest --preset release

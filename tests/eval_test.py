@@ -2,6 +2,7 @@
 import json
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -76,6 +77,7 @@ class EvalTest(unittest.TestCase):
             self.assertEqual((run.returncode, run.stdout), (1, ""))
             self.assertIn("at most 256", run.stderr)
 
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is missing")
     def test_draws_a_curve_for_each_length(self):
         png = self.folder / "positions.png"
         run = reformer("eval", self.model, "--by-position", "--batches", 1,
