@@ -140,14 +140,14 @@ int64_t measured_peak(const Config& config) {
   return meter.peak_bytes();
 }
 
-TEST_P(Prediction, OfMemoryIsWithin10PercentOfTheMeasured) {
+TEST_P(Prediction, OfMemoryIsWithin5PercentOfTheMeasured) {
   const OneThread one_thread;
   const auto predicted = predict_memory(GetParam().config);
   const double total = double(predicted.peak.total());
   const double measured = double(measured_peak(GetParam().config));
   RecordProperty("measured_bytes", std::to_string(measured));
   RecordProperty("predicted_bytes", std::to_string(total));
-  EXPECT_NEAR(total / measured, 1, 0.1) << predicted.peak.part;
+  EXPECT_NEAR(total / measured, 1, 0.05) << predicted.peak.part;
 }
 
 TEST_P(Prediction, OfParametersIsExact) {

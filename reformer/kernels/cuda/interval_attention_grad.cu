@@ -12,6 +12,7 @@
 
 #include "reformer/kernels/cuda/interval_attention_statistics.h"
 #include "reformer/kernels/cuda/interval_gradients.cuh"
+#include "reformer/kernels/cuda/interval_gradients_memory.cuh"
 #include "reformer/kernels/cuda/interval_launch.cuh"
 
 namespace reformer::kernels::cuda {
@@ -26,42 +27,6 @@ struct BackwardRound {
   float* k_sums;  // null where k is
   int round;
   int first_head;  // of the group, over all batches
-};
-
-// Where things lie in a block's shared memory, in bytes. Rows beyond kRows
-// are the halo's: queries or keys before or after the block's own.
-template <int D, int kRows, int kHalo, bool kKeep>
-struct BackwardLayout {
-  static constexpr int kAll = kRows + kHalo;
-  static constexpr int kQ = 0;
-  static constexpr int kDOutput = kQ + kAll * D * 2;
-  static constexpr int kValues = kDOutput + kAll * D * 2;
-  static constexpr int kHaloKeys = kValues + kAll * D * 2;
-  static constexpr int kInterval = kHaloKeys + kHalo * D * 2;  // and one more
-  static constexpr int kSpan = kInterval + (kAll + 2) * 8;     // Span [kAll]
-  static constexpr int kStatistics = kSpan + kAll * 8;         // float2 [kAll]
-  static constexpr int kScales = kStatistics + kAll * 8;       // float [kAll]
-  static constexpr int kQueryRow = kScales + kAll * 4;         // int [kAll]
-  static constexpr int kKeyRow = kQueryRow + kAll * 4;         // int [kAll]
-  static constexpr int kEarlier = kKeyRow + kAll * 4;
-  // Then, for each earlier round, Span [kAll] and float [kAll]; then the
-  // block's own keys where they are not q; then what the first pass keeps,
-  // unless it has room where the block's own values were, which warps have in
-  // registers by then.
-  static constexpr __host__ __device__ int own_keys(int round) {
-    return (kEarlier + round * kAll * 12 + 255) / 256 * 256;
-  }
-  static constexpr int kKeptBytes = kKeep ? kRows * kRows * 2 : 0;
-  static constexpr bool kKeptAmongValues =
-      OwnRows<D>::kInRegisters && kKeptBytes <= kRows * D * 2;
-  static constexpr __host__ __device__ int kept(int round, bool shared) {
-    if (kKeptAmongValues) return kValues;
-    return own_keys(round) + (shared ? 0 : kRows * D * 2);
-  }
-  static constexpr int bytes(int round, bool shared) {
-    return own_keys(round) + (shared ? 0 : kRows * D * 2) +
-           (kKeptAmongValues ? 0 : kKeptBytes);
-  }
 };
 
 template <int D, int kWarps, int kHalo, int kBlocks, bool kKeep>
@@ -374,24 +339,6 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   }
 }
 
-// How a workspace is cut up, in floats.
-struct Cut {
-  explicit Cut(const IntervalAttentionGradArgs<bf16>& args)
-      : rows((args.forward.batch * args.forward.heads * args.forward.length +
-              3) /
-             4 * 4),
-        sums(args.forward.rounds.rounds > 1
-                 ? heads_together(args.forward) * args.forward.length *
-                       padded_d(args.forward.d_head)
-                 : 0),
-        separate(args.forward.k.data != nullptr) {}
-  int64_t floats() const { return 3 * rows + (separate ? 3 : 2) * sums; }
-
-  int64_t rows;
-  int64_t sums;
-  bool separate;
-};
-
 template <int D>
 void collect_all_rounds(const IntervalAttentionGradArgs<bf16>& args,
                         void* workspace, cudaStream_t stream) {
@@ -399,7 +346,7 @@ void collect_all_rounds(const IntervalAttentionGradArgs<bf16>& args,
   constexpr int kWarps = 4;
   constexpr int kHalo = D <= 64 ? 64 : 32;
   constexpr int kBlocks = D <= 64 ? 3 : 2;
-  const Cut cut(args);
+  const BackwardWorkspace cut(args);
   auto* statistics = static_cast<float2*>(workspace);
   auto* scales = static_cast<float*>(workspace) + 2 * cut.rows;
   float* q_sums = scales + cut.rows;
@@ -440,7 +387,7 @@ void collect_all_rounds(const IntervalAttentionGradArgs<bf16>& args,
 
 int64_t interval_attention_grad_workspace(
     const IntervalAttentionGradArgs<bf16>& args) {
-  return Cut(args).floats() * 4;
+  return BackwardWorkspace(args).floats() * 4;
 }
 
 void interval_attention_grad(const IntervalAttentionGradArgs<bf16>& args,
