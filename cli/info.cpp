@@ -138,8 +138,16 @@ std::string describe_model(const Config& config) {
          "\n";
 }
 
-std::string describe_memory(const PeakPrediction& memory,
-                            at::DeviceType device) {
+// What it would take not to compute activations again.
+std::string stored_line(Config config, at::DeviceType device) {
+  if (config.model.block != "reversible") return "";
+  config.model.block = "stored";
+  const auto bytes = predict_memory(config, device).peak.total();
+  return line("total with stored blocks", mebibytes(bytes));
+}
+
+std::string describe_memory(const Info& info) {
+  const auto& [config, device, parameters, memory, flops] = info;
   std::string text = "memory of a step on a " +
                      std::string(device == at::kCPU ? "CPU" : "GPU") +
                      ", predicted: at its peak, in " + memory.peak.part + "\n";
@@ -147,6 +155,7 @@ std::string describe_memory(const PeakPrediction& memory,
     if (bytes > 0) text += line(name, mebibytes(bytes));
   }
   text += line("total", mebibytes(memory.peak.total()));
+  text += stored_line(config, device);
   text += "working memory, of one part at a time\n";
   for (const auto& [name, bytes] : working_parts(memory)) {
     text += line(name, mebibytes(bytes));
@@ -160,7 +169,7 @@ std::string text_of(const Info& info) {
     text += line(name, grouped(count));
   }
   text += line("total", grouped(info.parameters.total()));
-  text += describe_memory(info.memory, info.device);
+  text += describe_memory(info);
   text += "arithmetic of a step: " + grouped(tokens_per_step(info.config)) +
           " tokens, about " + fixed(keys_per_query(info.config), 0) +
           " keys a query\n";

@@ -75,6 +75,15 @@ class InfoTest(unittest.TestCase):
         self.assertEqual(visiting["peak_bytes"]["streams"],
                          resident["peak_bytes"]["streams"])
 
+    def test_stored_blocks_are_set_beside_reversible_ones(self):
+        stored = "model.block=stored"
+        [line] = [line for line in info("text").stdout.splitlines()
+                  if "stored" in line]
+        total = json_of("text", "--set", stored)["peak_bytes"]["total"]
+        self.assertIn(f"{total / 2**20:.1f} MiB", line)
+        self.assertNotIn("with stored",
+                         info("text", "--set", stored).stdout)
+
     def test_the_table_goes_to_stdout_without_json(self):
         run = info("text")
         self.assertEqual((run.returncode, run.stderr), (0, ""))

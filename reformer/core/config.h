@@ -40,7 +40,8 @@ struct ModelConfig {
       "over the layers");
     v("model.block", block,
       "reversible (the paper's, inputs rebuilt), stored (the same function, "
-      "activations kept) or residual (the ordinary Transformer)");
+      "activations kept: faster, with memory for every layer) or residual "
+      "(the ordinary Transformer)");
     v("model.activation", activation, "relu or gelu, in the feed-forward");
     v("model.dropout", dropout, "after attention and after feed-forward");
     v("model.positions", positions, "learned, axial or sinusoid");

@@ -142,52 +142,76 @@ void AttentionLayer::add_to(const at::Tensor& y, const at::Tensor& x,
   add_finished(y, attended, pass, scale);
 }
 
-// Returns the gradient of `attended`.
-at::Tensor AttentionLayer::undo_finish(const Undoing& branch,
-                                       const at::Tensor& attended,
-                                       const Pass& pass) const {
-  add_finished(branch.y, attended, pass, -1);
-  const auto d_output = as_matrix(dropped(branch.d_y.to(compute_), pass));
-  add_weight_gradient(output_, as_matrix(joined_heads(attended)), d_output);
-  return split_heads(at::mm(d_output, output_.to(compute_))
-                         .view({branch.x.size(0), branch.x.size(1), -1}));
+// Autograd is asked for the gradient of attend alone.
+EvaluatedAttention AttentionLayer::evaluate(const at::Tensor& x,
+                                            const Pass& pass,
+                                            at::Tensor& buckets,
+                                            bool keep_normed) const {
+  EvaluatedAttention evaluated;
+  auto& [normed, rows, attended] = evaluated;
+  normed = layer_norm_forward(x, {norm_weight_, norm_bias_}, compute_);
+  for (const auto& weight : projections()) {
+    rows.push_back(leaf(at::linear(normed.y, weight.to(compute_))));
+  }
+  if (!keep_normed) normed.y.reset();
+  const at::AutoGradMode record(true);
+  attended = attend(split(rows), pass, buckets);
+  return evaluated;
 }
 
-// Autograd is asked for the gradient of attend alone. What products need goes
-// before that takes its memory; the normed rows are made once more after it.
-void AttentionLayer::undo(const Undoing& branch, const Pass& pass,
-                          at::Tensor buckets) const {
-  const NormWeights norm{norm_weight_, norm_bias_};
-  auto normed = layer_norm_forward(branch.x, norm, compute_);
-  const auto parameters = projections();
-  std::vector<at::Tensor> matrices;  // rounded
-  std::vector<at::Tensor> rows;      // [batch, length, heads * d_head]; later
-                                     // their gradients
-  for (const auto& weight : parameters) {
-    matrices.push_back(weight.to(compute_));
-    rows.push_back(leaf(at::linear(normed.y, matrices.back())));
-  }
-  normed = {};
-  auto attended = [&] {
-    const at::AutoGradMode record(true);
-    return attend(split(rows), pass, buckets);
-  }();
-  auto d_attended = undo_finish(branch, attended.detach(), pass);
+at::Tensor AttentionLayer::evaluate_and_add(
+    const at::Tensor& sum, const at::Tensor& x, const Pass& pass,
+    at::Tensor& buckets, EvaluatedAttention& evaluated) const {
+  evaluated = evaluate(x, pass, buckets, /*keep_normed=*/true);
+  const auto y = sum.clone();
+  add_finished(y, evaluated.attended.detach(), pass, 1);
+  return y;
+}
+
+// Returns the gradient of `attended`.
+at::Tensor AttentionLayer::finish_backward(const at::Tensor& attended,
+                                           const at::Tensor& d_y,
+                                           const Pass& pass) const {
+  const auto d_output = as_matrix(dropped(d_y.to(compute_), pass));
+  add_weight_gradient(output_, as_matrix(joined_heads(attended)), d_output);
+  return split_heads(at::mm(d_output, output_.to(compute_))
+                         .view({d_y.size(0), d_y.size(1), -1}));
+}
+
+void AttentionLayer::add_gradients(EvaluatedAttention evaluated,
+                                   const at::Tensor& d_y, const at::Tensor& d_x,
+                                   const Pass& pass) const {
+  auto& [normed, rows, attended] = evaluated;
+  auto d_attended = finish_backward(attended.detach(), d_y, pass);
   backward_from(std::move(attended), d_attended);
   d_attended.reset();
-  for (auto& row : rows) row = as_matrix(row.grad());
-  normed = layer_norm_forward(branch.x, norm, compute_);
+  for (auto& row : rows) row = as_matrix(row.grad());  // gradients from here on
+  const NormWeights norm{norm_weight_, norm_bias_};
+  if (!normed.y.defined()) {
+    normed = layer_norm_forward(normed.x, norm, compute_);
+  }
+  const auto parameters = projections();
   at::Tensor d_normed;  // [batch * length, d_model]
   for (size_t i = 0; i < parameters.size(); ++i) {
     add_weight_gradient(parameters[i], as_matrix(normed.y), rows[i]);
+    const auto matrix = parameters[i].to(compute_);
     if (i == 0) {
-      d_normed = at::mm(rows[i], matrices[i]);
+      d_normed = at::mm(rows[i], matrix);
     } else {
-      add_matrix_product(d_normed, rows[i], matrices[i]);
+      add_matrix_product(d_normed, rows[i], matrix);
     }
   }
   rows.clear();
-  add_norm_gradients(normed, norm, d_normed.view_as(branch.x), branch.d_x);
+  add_norm_gradients(normed, norm, d_normed.view_as(d_x), d_x);
+}
+
+// What products need goes before attention takes its memory; the normed rows
+// are made once more after it.
+void AttentionLayer::undo(const Undoing& branch, const Pass& pass,
+                          at::Tensor buckets) const {
+  auto evaluated = evaluate(branch.x, pass, buckets, /*keep_normed=*/false);
+  add_finished(branch.y, evaluated.attended.detach(), pass, -1);
+  add_gradients(std::move(evaluated), branch.d_y, branch.d_x, pass);
 }
 
 }  // namespace reformer

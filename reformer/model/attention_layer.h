@@ -10,6 +10,7 @@
 #include "reformer/model/parameter_store.h"
 #include "reformer/model/parts.h"
 #include "reformer/model/pass.h"
+#include "reformer/ops/layer_norm.h"
 
 namespace reformer {
 
@@ -19,6 +20,14 @@ struct Projected {
   at::Tensor q;
   at::Tensor k;
   at::Tensor v;
+};
+
+// What the gradients need of an evaluation.
+struct EvaluatedAttention {
+  Normed normed;                 // the input's; y undefined: to be made again
+  std::vector<at::Tensor> rows;  // qk, v, and where it is not shared k,
+                                 // [batch, length, heads * d_head]: leaves
+  at::Tensor attended;           // of autograd's graph that ends here
 };
 
 class AttentionLayer {
@@ -38,8 +47,18 @@ class AttentionLayer {
   void add_to(const at::Tensor& y, const at::Tensor& x, const Pass& pass,
               at::Tensor& buckets, double scale) const;
 
-  // Undoes y += forward(x), and adds the gradients of x and of the parameters:
-  // one evaluation serves both. All four contiguous.
+  // Returns sum + forward(x), and what add_gradients needs.
+  at::Tensor evaluate_and_add(const at::Tensor& sum, const at::Tensor& x,
+                              const Pass& pass, at::Tensor& buckets,
+                              EvaluatedAttention& evaluated) const;
+
+  // Adds the gradients of the parameters, and that of x to d_x. d_y is that of
+  // the sum, and may be the same tensor. Both contiguous.
+  void add_gradients(EvaluatedAttention evaluated, const at::Tensor& d_y,
+                     const at::Tensor& d_x, const Pass& pass) const;
+
+  // Undoes y += forward(x), and adds the gradients likewise: one evaluation
+  // serves both. All four contiguous.
   void undo(const Undoing& branch, const Pass& pass, at::Tensor buckets) const;
 
   // What forward is made of, for whoever attends by itself (generate/):
@@ -70,8 +89,10 @@ class AttentionLayer {
   at::Tensor dropped(const at::Tensor& x, const Pass& pass) const;
   void add_finished(const at::Tensor& y, const at::Tensor& attended,
                     const Pass& pass, double scale) const;
-  at::Tensor undo_finish(const Undoing& branch, const at::Tensor& attended,
-                         const Pass& pass) const;
+  EvaluatedAttention evaluate(const at::Tensor& x, const Pass& pass,
+                              at::Tensor& buckets, bool keep_normed) const;
+  at::Tensor finish_backward(const at::Tensor& attended, const at::Tensor& d_y,
+                             const Pass& pass) const;
   std::vector<at::Tensor> projections() const;
   Projected split(const std::vector<at::Tensor>& rows) const;
   at::Tensor split_heads(const at::Tensor& x) const;

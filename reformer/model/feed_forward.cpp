@@ -1,5 +1,7 @@
 #include "reformer/model/feed_forward.h"
 
+#include <ATen/ops/add.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/threshold_backward.h>
@@ -108,40 +110,84 @@ void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x,
   });
 }
 
+EvaluatedFeedForward FeedForward::evaluate(const at::Tensor& x,
+                                           const LinearWeights& in) const {
+  EvaluatedFeedForward part;
+  part.normed =
+      layer_norm_forward(x, {norm_weight_, norm_bias_}, placement_.compute);
+  part.inner = at::linear(part.normed.y, in.weight, in.bias);
+  if (activation_ == Activation::kGelu) {
+    part.active = activated(part.inner, activation_);
+  } else {
+    activate_in_place(part.inner, activation_);
+    part.active = std::move(part.inner);
+  }
+  return part;
+}
+
+at::Tensor FeedForward::evaluate_and_add(
+    const at::Tensor& sum, const at::Tensor& x, const Pass& pass,
+    std::vector<EvaluatedFeedForward>& parts) const {
+  const auto [in, out] = rounded();
+  const auto y = at::empty_like(sum);
+  for_each_flat_part(x, pass, [&](int64_t at, int64_t n) {
+    const auto part_of = [&](const at::Tensor& all) {
+      return flat(all, pass).narrow(1, at, n);
+    };
+    parts.push_back(evaluate(part_of(x), in));
+    auto to = part_of(y);
+    at::add_out(to, part_of(sum), output(parts.back().active, out, pass, at));
+  });
+  return y;
+}
+
+void FeedForward::add_gradients(std::vector<EvaluatedFeedForward> parts,
+                                const at::Tensor& d_y, const at::Tensor& d_x,
+                                const Pass& pass) const {
+  const auto matrices = rounded();
+  auto part = parts.begin();
+  for_each_flat_part(d_y, pass, [&](int64_t at, int64_t n) {
+    add_part_gradients(std::move(*part++), flat(d_y, pass).narrow(1, at, n),
+                       flat(d_x, pass).narrow(1, at, n), matrices, pass, at);
+  });
+}
+
 void FeedForward::undo(const Undoing& branch, const Pass& pass) const {
   const auto matrices = rounded();
   const Undoing all{flat(branch.y, pass), flat(branch.x, pass),
                     flat(branch.d_y, pass), flat(branch.d_x, pass)};
   for_each_flat_part(branch.x, pass, [&](int64_t at, int64_t n) {
-    undo_part(all.narrow(at, n), matrices, pass, at);
+    const auto [y, x, d_y, d_x] = all.narrow(at, n);
+    auto part = evaluate(x, matrices.in);
+    y.sub_(output(part.active, matrices.out, pass, at));
+    add_part_gradients(std::move(part), d_y, d_x, matrices, pass, at);
   });
 }
 
 // At most two tensors of [batch, n, d_ff] at a time.
-void FeedForward::undo_part(const Undoing& part, const Matrices& matrices,
-                            const Pass& pass, int64_t at) const {
-  const auto& [y, x, d_y, d_x] = part;
+void FeedForward::add_part_gradients(EvaluatedFeedForward part,
+                                     const at::Tensor& d_y,
+                                     const at::Tensor& d_x,
+                                     const Matrices& matrices, const Pass& pass,
+                                     int64_t first_position) const {
+  auto& [normed, inner, active] = part;
   const auto& [in, out] = matrices;
-  const NormWeights norm{norm_weight_, norm_bias_};
-  const auto normed = layer_norm_forward(x, norm, placement_.compute);
-  const auto inner = at::linear(normed.y, in.weight, in.bias);
   const auto d_output =
-      as_matrix(dropped(d_y.to(placement_.compute), pass, at));
-  {
-    const auto active = activated(inner, activation_);
-    y.sub_(output(active, out, pass, at));
-    add_weight_gradient(out_weight_, as_matrix(active), d_output);
-    add_bias_gradient(out_bias_, d_output);
-  }
+      as_matrix(dropped(d_y.to(placement_.compute), pass, first_position));
+  add_weight_gradient(out_weight_, as_matrix(active), d_output);
+  add_bias_gradient(out_bias_, d_output);
+  const bool gelu = activation_ == Activation::kGelu;
+  if (gelu) active.reset();
   auto d_inner = at::mm(d_output, out.weight);  // [batch * n, d_ff]
-  if (activation_ == Activation::kGelu) {
+  if (gelu) {
     gelu_gradient(d_inner, as_matrix(inner), gradient_sum(in_bias_));
   } else {
-    at::threshold_backward_out(d_inner, d_inner, as_matrix(inner), 0);
+    at::threshold_backward_out(d_inner, d_inner, as_matrix(active), 0);
     add_bias_gradient(in_bias_, d_inner);
   }
   add_weight_gradient(in_weight_, as_matrix(normed.y), d_inner);
-  add_norm_gradients(normed, norm, at::mm(d_inner, in.weight).view_as(x), d_x);
+  add_norm_gradients(normed, {norm_weight_, norm_bias_},
+                     at::mm(d_inner, in.weight).view_as(d_x), d_x);
 }
 
 }  // namespace reformer

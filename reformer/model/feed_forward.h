@@ -7,6 +7,7 @@
 #include "reformer/model/parameter_store.h"
 #include "reformer/model/parts.h"
 #include "reformer/model/pass.h"
+#include "reformer/ops/layer_norm.h"
 #include "reformer/ops/row_products.h"
 
 namespace reformer {
@@ -14,6 +15,14 @@ namespace reformer {
 // Positions of `batch` sequences that are taken at once.
 int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch,
                            at::DeviceType device = at::kCPU);
+
+// What the gradients need of an evaluation of a part of the positions.
+struct EvaluatedFeedForward {
+  Normed normed;      // the input's
+  at::Tensor inner;   // [batch, part, d_ff] before the activation; of relu
+                      // undefined: its result tells as much
+  at::Tensor active;  // likewise after it
+};
 
 class FeedForward {
  public:
@@ -37,8 +46,20 @@ class FeedForward {
   void add_to(const at::Tensor& y, const at::Tensor& x, const Pass& pass,
               double scale) const;
 
-  // Undoes y += forward(x), and adds the gradients of x and of the parameters:
-  // one evaluation serves both. All four contiguous.
+  // Returns sum + forward(x) of whole sequences, and what add_gradients needs,
+  // part by part. Both contiguous.
+  at::Tensor evaluate_and_add(const at::Tensor& sum, const at::Tensor& x,
+                              const Pass& pass,
+                              std::vector<EvaluatedFeedForward>& parts) const;
+
+  // Adds the gradients of the parameters, and that of x to d_x. d_y is that of
+  // the sum, and may be the same tensor. Both contiguous.
+  void add_gradients(std::vector<EvaluatedFeedForward> parts,
+                     const at::Tensor& d_y, const at::Tensor& d_x,
+                     const Pass& pass) const;
+
+  // Undoes y += forward(x), and adds the gradients likewise: one evaluation
+  // serves both. All four contiguous.
   void undo(const Undoing& branch, const Pass& pass) const;
 
   int64_t chunk(int64_t batch) const;
@@ -60,8 +81,11 @@ class FeedForward {
                           const Body& body) const;
   at::Tensor output(const at::Tensor& active, const LinearWeights& out,
                     const Pass& pass, int64_t first_position) const;
-  void undo_part(const Undoing& part, const Matrices& matrices,
-                 const Pass& pass, int64_t at) const;
+  EvaluatedFeedForward evaluate(const at::Tensor& x,
+                                const LinearWeights& in) const;
+  void add_part_gradients(EvaluatedFeedForward part, const at::Tensor& d_y,
+                          const at::Tensor& d_x, const Matrices& matrices,
+                          const Pass& pass, int64_t first_position) const;
 
   int64_t layer_;
   ModelConfig model_;

@@ -69,6 +69,18 @@ int64_t attention_graph(const Sizes& sizes, const std::string& kind) {
   return tensors * sizes.heads + statistics * sizes.head_rows * kFloat;
 }
 
+int64_t round_count(const Config& config, const std::string& kind) {
+  if (kind != "lsh") return 0;
+  return config.lsh.rounds + (config.lsh.local_window > 0 ? 1 : 0);
+}
+
+// Order, place and interval of each round.
+int64_t sorted_rounds(const Config& config, const Sizes& sizes,
+                      const std::string& kind) {
+  return 4 * int64_t{sizeof(int32_t)} * round_count(config, kind) *
+         sizes.head_rows;
+}
+
 // Of a thread: the ring of keys and its scores, or LibTorch's flash attention's
 // tiles.
 int64_t thread_scratch(const std::string& kind) {
@@ -97,44 +109,41 @@ int64_t projections_working(const Sizes& sizes, int64_t projections) {
 }
 
 // At the attention's backward: its normed input, unless that is made again
-// later; the graph, the gradients of its output, of qk and of v; order, place
-// and interval of each round; scratch.
+// later; the graph, the gradients of its output, of qk and of v; the sorted
+// rounds; scratch.
 int64_t attention_working(const Config& config, const std::string& kind,
                           at::DeviceType device) {
   const Sizes sizes(config, device);
   const auto& model = config.model;
   const int64_t gradients = kind == "full" ? 4 : 3;
-  const int64_t rounds =
-      kind == "lsh" ? config.lsh.rounds + (config.lsh.local_window > 0 ? 1 : 0)
-                    : 0;
   int64_t bytes = (keeps_activations(config) ? sizes.normed : 0) +
                   attention_graph(sizes, kind) + gradients * sizes.heads +
-                  4 * int64_t{sizeof(int32_t)} * rounds * sizes.head_rows +
+                  sorted_rounds(config, sizes, kind) +
                   sizes.rounded((gradients - 1) * model.d_model * model.heads *
                                 head_size(model));
   if (device == at::kCPU) {
     bytes += sizes.head_rows * kFloat + threads() * thread_scratch(kind);
   } else {
-    bytes += device_scratch(config, sizes, kind, rounds > 1);
+    bytes += device_scratch(config, sizes, kind, round_count(config, kind) > 1);
   }
   if (keeps_activations(config)) return bytes;
   return std::max(bytes, projections_working(sizes, gradients - 1));
 }
 
-// Of [chunk, d_ff] what the activation saw and its result or gradient, and from
-// autograd one more gradient, that of the result; the normed input, the output
-// and its gradient. A reversible block adds to gradients as it computes them.
+// Of a chunk in the feed-forward.
+int64_t feed_forward_tokens(const Config& config, at::DeviceType device) {
+  return chunk_tokens(
+      config, feed_forward_chunk(config.model, config.train.batch, device));
+}
+
+// Of [chunk, d_ff] what the activation saw and its result or gradient; the
+// normed input, the output's gradient and the normed input's.
 int64_t feed_forward_working(const Config& config, at::DeviceType device) {
   const Sizes sizes(config, device);
   const auto& model = config.model;
-  const int64_t chunk = feed_forward_chunk(model, config.train.batch, device);
-  const int64_t tokens = chunk_tokens(config, chunk);
-  const int64_t matrix = model.d_ff * model.d_model;
-  const bool autograd = keeps_activations(config);
-  return tokens * ((autograd ? 3 : 2) * model.d_ff + 3 * model.d_model) *
-             sizes.compute +
-         sizes.rounded(2 * matrix) +
-         (autograd ? added_gradient(config, chunk, matrix) : 0);
+  return feed_forward_tokens(config, device) *
+             (2 * model.d_ff + 3 * model.d_model) * sizes.compute +
+         sizes.rounded(2 * model.d_ff * model.d_model);
 }
 
 // The log-probabilities and two gradients; the joined streams and their norm.
@@ -150,21 +159,20 @@ int64_t loss_working(const Config& config, at::DeviceType device) {
   return std::max(wide, narrow);
 }
 
-// What a block's graph holds when activations are kept: both norms and both
-// sums, the attention's tensors, and those of [tokens, d_ff] (relu needs its
-// result alone).
-int64_t block_activations(const Config& config, const std::string& kind,
-                          at::DeviceType device) {
-  const Sizes sizes(config, device);
-  const int64_t inner = config.model.activation == "relu" ? 1 : 2;
-  return 2 * sizes.stream + 2 * sizes.normed + attention_graph(sizes, kind) +
-         inner * sizes.inner;
-}
-
+// Kept for a feed-forward's gradients: its input, that normed, and of
+// [tokens, d_ff] what the activation saw and its result (relu: that alone).
 int64_t feed_forward_activations(const Config& config, at::DeviceType device) {
   const Sizes sizes(config, device);
   const int64_t inner = config.model.activation == "relu" ? 1 : 2;
-  return sizes.normed + inner * sizes.inner;
+  return sizes.stream + sizes.normed + inner * sizes.inner;
+}
+
+// Likewise for attention's; a CPU sorts the rounds again.
+int64_t attention_activations(const Config& config, const std::string& kind,
+                              at::DeviceType device) {
+  const Sizes sizes(config, device);
+  return sizes.stream + sizes.normed + attention_graph(sizes, kind) +
+         (device == at::kCPU ? 0 : sorted_rounds(config, sizes, kind));
 }
 
 // `blocks`: of the numbers in blocks, how many are there.
@@ -221,11 +229,15 @@ class Moments {
                           int64_t working) const {
     MemoryPrediction moment = base_;
     moment.gradients = gradients_from(layer);
-    moment.streams = 4 * sizes_.stream + 17 * sizes_.tokens;
+    // Kept activations have the streams among them.
+    moment.streams = (keeps_activations(config_) ? 2 : 4) * sizes_.stream +
+                     17 * sizes_.tokens;
     for (int64_t i = 0; i <= layer && i < config_.model.layers; ++i) {
       moment.bucket_ids += bucket_ids(kinds_[i]);
       if (keeps_activations(config_)) {
-        moment.activations += block_activations(config_, kinds_[i], device_);
+        moment.activations +=
+            attention_activations(config_, kinds_[i], device_) +
+            feed_forward_activations(config_, device_);
       }
     }
     moment.part = part;
@@ -234,21 +246,38 @@ class Moments {
   }
 
   MemoryPrediction loss() const {
-    return moment(config_.model.layers, "loss", loss_working(config_, device_));
+    auto loss =
+        moment(config_.model.layers, "loss", loss_working(config_, device_));
+    if (!keeps_activations(config_)) return loss;
+    // The last sum that nobody reads; the one before, where the parts that read
+    // it have copies of it; the stream that a residual block does not use.
+    const bool copies = config_.model.dropout > 0 && config_.train.batch > 1;
+    const bool unused = config_.model.block == "residual";
+    loss.streams += (1 + copies + unused) * sizes_.stream;
+    return loss;
   }
 
   MemoryPrediction feed_forward(int64_t layer) const {
-    return moment(layer, "feed-forward",
-                  feed_forward_working(config_, device_));
+    auto feed_forward =
+        moment(layer, "feed-forward", feed_forward_working(config_, device_));
+    if (keeps_activations(config_)) {  // the part's are among them
+      const auto& model = config_.model;
+      const int64_t inner = model.activation == "relu" ? 1 : 2;
+      feed_forward.working -= feed_forward_tokens(config_, device_) *
+                              (inner * model.d_ff + model.d_model) *
+                              sizes_.compute;
+    }
+    return feed_forward;
   }
 
   MemoryPrediction attention(int64_t layer) const {
     auto attention = moment(layer, "attention",
                             attention_working(config_, kinds_[layer], device_));
-    if (keeps_activations(config_)) {  // its graph is among them
+    if (keeps_activations(config_)) {  // its own are among them
       attention.activations -= feed_forward_activations(config_, device_);
       attention.working -=
-          sizes_.normed + attention_graph(sizes_, kinds_[layer]);
+          attention_activations(config_, kinds_[layer], device_) -
+          sizes_.stream;
     }
     return attention;
   }
@@ -261,7 +290,7 @@ class Moments {
         config_, embedding_chunk(config_.model, config_.train.batch, device_));
     auto embedding =
         moment(-1, "embedding", 4 * tokens * config_.model.d_model * kFloat);
-    embedding.streams -= 2 * sizes_.stream;
+    embedding.streams = 2 * sizes_.stream + 17 * sizes_.tokens;
     return embedding;
   }
 

@@ -53,7 +53,8 @@ class Stack {
 //   reversible  Y1 = X1 + Attention(X2), Y2 = X2 + FeedForward(Y1); backward
 //               rebuilds each block's input from its output, so nothing is kept
 //               but the bucket ids of LSH layers
-//   stored      the same function; keeps the activations
+//   stored      the same function to the bit; keeps the activations, and so
+//               computes nothing twice
 //   residual    the ordinary Transformer, X + Attention(X) then
 //               X + FeedForward(X), on x1 alone; keeps the activations
 std::unique_ptr<Stack> make_stack(const Config& config, ParameterStore& store);

@@ -1,80 +1,54 @@
 #include "reformer/model/stored_stack.h"
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/zeros_like.h>
-#include <torch/csrc/autograd/autograd.h>
 
-#include "reformer/model/parts.h"
+#include <utility>
 
+// The residual Transformer has one stream: both names mean the same tensor.
 namespace reformer {
-namespace {
 
-at::Tensor feed_forward_of(const Block& block, const at::Tensor& x,
-                           const Pass& pass) {
-  std::vector<at::Tensor> parts;
-  for_each_part(x.size(1), block.feed_forward.chunk(x.size(0)),
-                [&](int64_t at, int64_t n) {
-                  parts.push_back(
-                      block.feed_forward.forward(x.narrow(1, at, n), pass, at));
-                });
-  return parts.size() == 1 ? parts[0] : at::cat(parts, 1);
-}
-
-at::Tensor gradient_of(const at::Tensor& input) {
-  return input.grad().defined() ? input.grad() : at::zeros_like(input);
-}
-
-}  // namespace
-
-Streams StoredStack::apply(const Block& block, const Streams& x,
-                           const Pass& pass, at::Tensor& buckets) const {
-  const auto y1 = x.x1 + block.attention.forward(x.x2, pass, buckets);
-  const auto y2 = x.x2 + feed_forward_of(block, y1, pass);
-  return {y1, y2};
-}
-
-Streams ResidualStack::apply(const Block& block, const Streams& x,
-                             const Pass& pass, at::Tensor& buckets) const {
-  const auto middle = x.x1 + block.attention.forward(x.x1, pass, buckets);
-  return {middle + feed_forward_of(block, middle, pass), x.x2};
-}
-
-Streams StoredStack::run(Streams x, const Pass& pass,
-                         std::vector<at::Tensor>* buckets) const {
+Streams StoredStack::evaluate(Streams x, const Pass& pass,
+                              std::vector<at::Tensor>* buckets) const {
+  const at::NoGradGuard no_grad;
+  const auto& x1 = x.x1;
+  const auto& x2 = two_streams() ? x.x2 : x.x1;
   for (const auto& block : blocks_) {
     at::Tensor used;
-    x = apply(block, x, pass, used);
+    block.attention.add_to(x1, x2, pass, used, 1);
+    block.feed_forward.add_to(x2, x1, pass, 1);
     if (buckets) buckets->push_back(used);
   }
   return x;
 }
 
-Streams StoredStack::evaluate(Streams x, const Pass& pass,
-                              std::vector<at::Tensor>* buckets) const {
-  const at::NoGradGuard no_grad;
-  return run(std::move(x), pass, buckets);
-}
-
 Streams StoredStack::forward(Streams x, const Pass& pass) {
-  const at::AutoGradMode record(true);
-  input_ = {leaf(x.x1), leaf(x.x2)};
-  output_ = run(input_, pass, nullptr);
-  return {output_.x1.detach(), output_.x2.detach()};
+  const at::NoGradGuard no_grad;
+  pass_ = pass;
+  evaluated_.clear();
+  auto& x1 = x.x1;
+  auto& x2 = two_streams() ? x.x2 : x.x1;
+  for (const auto& block : blocks_) {
+    auto& [attention, feed_forward] = evaluated_.emplace_back();
+    at::Tensor buckets;
+    x1 = block.attention.evaluate_and_add(x1, x2, pass, buckets, attention);
+    x2 = block.feed_forward.evaluate_and_add(x2, x1, pass, feed_forward);
+  }
+  return x;
 }
 
 Streams StoredStack::backward(Streams y, Streams d_y) {
+  const at::NoGradGuard no_grad;
   y = {};
-  if (two_streams()) {
-    torch::autograd::backward({output_.x1, output_.x2}, {d_y.x1, d_y.x2});
-  } else {
-    torch::autograd::backward({output_.x1}, {d_y.x1});
+  const auto& d_x1 = d_y.x1;
+  const auto& d_x2 = two_streams() ? d_y.x2 : d_y.x1;
+  for (std::size_t i = blocks_.size(); i-- > 0;) {
+    auto [attention, feed_forward] = std::move(evaluated_[i]);
+    evaluated_.pop_back();
+    blocks_[i].feed_forward.add_gradients(std::move(feed_forward), d_x2, d_x1,
+                                          pass_);
+    blocks_[i].attention.add_gradients(std::move(attention), d_x1, d_x2, pass_);
   }
-  const Streams d_x{gradient_of(input_.x1), gradient_of(input_.x2)};
-  input_ = {};
-  output_ = {};
-  return d_x;
+  return d_y;
 }
 
 }  // namespace reformer

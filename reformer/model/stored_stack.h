@@ -1,11 +1,18 @@
-// Layers whose activations are kept, as automatic differentiation does.
+// Layers whose activations are kept: faster than rebuilding them, as long as
+// they fit into memory.
 #pragma once
 
 #include "reformer/model/stack.h"
 
 namespace reformer {
 
-// The function of ReversibleStack.
+// What a block's gradients need of its forward pass.
+struct EvaluatedBlock {
+  EvaluatedAttention attention;
+  std::vector<EvaluatedFeedForward> feed_forward;
+};
+
+// The function of ReversibleStack, to the bit.
 class StoredStack : public Stack {
  public:
   using Stack::Stack;
@@ -15,29 +22,17 @@ class StoredStack : public Stack {
   Streams forward(Streams x, const Pass& pass) override;
   Streams backward(Streams y, Streams d_y) override;
 
- protected:
-  // One block; leaves the buckets it used.
-  virtual Streams apply(const Block& block, const Streams& x, const Pass& pass,
-                        at::Tensor& buckets) const;
-
  private:
-  Streams run(Streams x, const Pass& pass,
-              std::vector<at::Tensor>* buckets) const;
-
-  Streams input_;
-  Streams output_;
+  Pass pass_;
+  std::vector<EvaluatedBlock> evaluated_;
 };
 
-// The ordinary Transformer: one stream, x1.
+// The ordinary Transformer: one stream, x1, to which both branches are added.
 class ResidualStack : public StoredStack {
  public:
   using StoredStack::StoredStack;
 
   bool two_streams() const override { return false; }
-
- protected:
-  Streams apply(const Block& block, const Streams& x, const Pass& pass,
-                at::Tensor& buckets) const override;
 };
 
 }  // namespace reformer

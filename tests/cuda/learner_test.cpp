@@ -13,6 +13,7 @@
 #include "reformer/core/philox.h"
 #include "reformer/ops/device.h"
 #include "reformer/train/trainer.h"
+#include "tests/model/autograd_step.h"
 
 namespace reformer {
 namespace {
@@ -285,53 +286,78 @@ TEST_F(CudaLearner, AModelEvaluatesOnEitherDevice) {
   EXPECT_NEAR(found, expected, 1e-4 * expected);
 }
 
-TEST_F(CudaLearner, ReversibleGradientsEqualStoredOnes) {
-  auto config = small_config();
-  Learner rebuilt(config, {kGpu, at::kFloat});
-  config.model.block = "stored";
-  Learner stored(config, {kGpu, at::kFloat});
-  const auto batch = markov_text(config, 3);
-  rebuilt.gradients({batch}, 1);
-  stored.gradients({batch}, 1);
-  for (size_t i = 0; i < stored.model().parameters().size(); ++i) {
-    const auto& expected = stored.model().parameters()[i];
-    const auto& found = rebuilt.model().parameters()[i];
-    const double error =
-        (found.gradient - expected.gradient).abs().max().item<double>();
-    const double largest = expected.gradient.abs().max().item<double>();
-    EXPECT_LE(error, 1e-4 * largest + 1e-7) << expected.name;
+std::vector<at::Tensor> gradients_of(Learner& learner, const Batch& batch) {
+  learner.gradients({batch}, 1).read();
+  std::vector<at::Tensor> gradients;
+  for (const auto& parameter : learner.model().parameters()) {
+    gradients.push_back(parameter.gradient.to(at::kDouble));
+  }
+  return gradients;
+}
+
+std::vector<at::Tensor> autograds(const LanguageModel& model,
+                                  const Batch& batch, const Pass& pass) {
+  auto gradients = autograd_gradients(model, batch.symbols, pass,
+                                      1.0 / double(batch.symbols.numel()));
+  for (auto& gradient : gradients) gradient = gradient.to(at::kDouble);
+  return gradients;
+}
+
+TEST_F(CudaLearner, GradientsAreAutogradsForEveryBlock) {
+  for (const char* block : {"reversible", "stored", "residual"}) {
+    auto config = small_config();
+    config.model.block = block;
+    config.train.clip = 0;
+    Learner learner(config, {kGpu, at::kFloat});
+    const auto batch = markov_text(config, 3);
+    const auto expected = autograds(learner.model(), batch, learner.pass(1));
+    const auto found = gradients_of(learner, batch);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const double error = (found[i] - expected[i]).abs().max().item<double>();
+      const double largest = expected[i].abs().max().item<double>();
+      EXPECT_LE(error, 1e-4 * largest + 1e-7)
+          << block << ", " << learner.model().parameters()[i].name;
+    }
   }
 }
 
 // Where numbers are rounded, other kernels run than in float32. Judged as fast
-// code is: twice the error of stored activations in the same precision.
-TEST_F(CudaLearner, RoundedReversibleGradientsAreAsExactAsStoredOnes) {
-  for (const double dropout : {0.0, 0.1}) {
-    auto config = small_config("local");  // no buckets that rounding changes
-    config.model.dropout = dropout;
-    const auto batch = markov_text(config, 3);
-    const auto gradients = [&](const std::string& block, at::ScalarType type) {
+// code is: twice the error of autograd in the same precision.
+TEST_F(CudaLearner, RoundedGradientsAreAsExactAsAutogradsForEveryBlock) {
+  for (const char* block : {"reversible", "stored", "residual"}) {
+    for (const double dropout : {0.0, 0.1}) {
+      auto config = small_config("local");  // no buckets that rounding changes
       config.model.block = block;
-      Learner learner(config, {kGpu, type});
-      learner.gradients({batch}, 1).read();
-      std::vector<at::Tensor> found;
-      for (const auto& parameter : learner.model().parameters()) {
-        found.push_back(parameter.gradient.to(at::kDouble));
+      config.model.dropout = dropout;
+      config.train.clip = 0;
+      const auto batch = markov_text(config, 3);
+      Learner learner(config, {kGpu, at::kBFloat16});
+      const LanguageModel wide(config, {kGpu, at::kFloat});
+      const auto exact = autograds(wide, batch, learner.pass(1));
+      const auto plain = autograds(learner.model(), batch, learner.pass(1));
+      const auto found = gradients_of(learner, batch);
+      for (size_t i = 0; i < exact.size(); ++i) {
+        const auto error = [&](const at::Tensor& x) {
+          return ((x - exact[i]).norm() / exact[i].norm()).item<double>();
+        };
+        EXPECT_LE(error(found[i]), 2 * error(plain[i]) + 0x1p-8)
+            << block << ", " << wide.parameters()[i].name << ", dropout "
+            << dropout;
       }
-      return found;
-    };
-    const auto exact = gradients("stored", at::kFloat);
-    const auto plain = gradients("stored", at::kBFloat16);
-    const auto found = gradients("reversible", at::kBFloat16);
-    const LanguageModel names(config);
-    for (size_t i = 0; i < exact.size(); ++i) {
-      const auto error = [&](const at::Tensor& x) {
-        return ((x - exact[i]).norm() / exact[i].norm()).item<double>();
-      };
-      EXPECT_LE(error(found[i]), 2 * error(plain[i]) + 0x1p-8)
-          << names.parameters()[i].name << ", dropout " << dropout;
     }
   }
+}
+
+// Where both fit, one may be chosen for its memory and the other for its speed.
+TEST_F(CudaLearner, StoredActivationsAreTheReversibleFunctionToTheBit) {
+  auto config = small_config();
+  const auto batch = markov_text(config, 3);
+  const auto loss = [&](const char* block) {
+    config.model.block = block;
+    Learner learner(config, {kGpu, at::kBFloat16});
+    return learner.gradients({batch}, 1).read().sums.loss;
+  };
+  EXPECT_EQ(loss("reversible"), loss("stored"));
 }
 
 }  // namespace

@@ -103,6 +103,11 @@ std::vector<Case> cases() {
               }),
       case_of("accumulated", [](Config& c) { c.train.accumulate = 2; }),
       case_of("stored", [](Config& c) { c.model.block = "stored"; }),
+      case_of("stored_without_dropout",
+              [](Config& c) {
+                c.model.block = "stored";
+                c.model.dropout = 0;
+              }),
       case_of("stored_deep_relu",
               [](Config& c) {
                 c.model.block = "stored";

@@ -1,0 +1,19 @@
+// The gradients of a step by automatic differentiation of the layers' forward
+// functions: what backward passes that are written out are held to.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "reformer/model/language_model.h"
+
+namespace reformer {
+
+// Of scale * (sum of losses), as LanguageModel::train's: of all parameters, in
+// their order. Keeps every activation.
+std::vector<at::Tensor> autograd_gradients(const LanguageModel& model,
+                                           const at::Tensor& symbols,
+                                           const Pass& pass, double scale);
+
+}  // namespace reformer

@@ -1,0 +1,122 @@
+// Backward passes that are written out against automatic differentiation:
+// inputs rebuilt or activations kept, the gradients are the same but for
+// rounding.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/model/autograd_step.h"
+#include "tests/model/small_model.h"
+
+namespace reformer {
+namespace {
+
+using Case = std::tuple<std::string, std::string>;  // block, attention
+
+class Gradients : public testing::TestWithParam<Case> {
+ protected:
+  static Config config() {
+    auto config = small_config_of(std::get<1>(GetParam()));
+    config.model.block = std::get<0>(GetParam());
+    return config;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Stacks, Gradients,
+    testing::Combine(testing::Values("reversible", "stored", "residual"),
+                     testing::Values("lsh,local,full,full_shared_qk", "lsh",
+                                     "local", "full", "full_shared_qk")),
+    [](const auto& instance) {
+      auto name =
+          std::get<0>(instance.param) + "_" + std::get<1>(instance.param);
+      std::replace(name.begin(), name.end(), ',', '_');
+      return name;
+    });
+
+// In the order of the model's parameters, of the mean loss.
+std::vector<at::Tensor> written_out(LanguageModel& model,
+                                    const at::Tensor& symbols) {
+  std::vector<at::Tensor> gradients;
+  for (const auto& [name, gradient] : step_of(model, symbols).gradients) {
+    gradients.push_back(gradient);
+  }
+  return gradients;
+}
+
+std::vector<at::Tensor> by_autograd(const LanguageModel& model,
+                                    const at::Tensor& symbols) {
+  return autograd_gradients(model, symbols, training_pass(),
+                            1.0 / double(symbols.numel()));
+}
+
+void expect_autograds(const Config& config, double most) {
+  LanguageModel model(config, at::kDouble);
+  shake(model, 0.05);
+  const auto symbols = random_symbols(config, 1);
+  const auto expected = by_autograd(model, symbols);
+  const auto found = written_out(model, symbols);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_LE(relative_error(found[i], expected[i]), most)
+        << model.parameters()[i].name;
+  }
+}
+
+TEST_P(Gradients, AreAutogradsInFloat64) { expect_autograds(config(), 1e-9); }
+
+// Without dropout the feed-forward takes all positions of the batch as one
+// sequence, and the attention's output is added by its product.
+TEST_P(Gradients, AreAutogradsWithoutDropout) {
+  for (const char* activation : {"gelu", "relu"}) {
+    auto changed = config();
+    changed.model.dropout = 0;
+    changed.model.activation = activation;
+    expect_autograds(changed, 1e-9);
+  }
+}
+
+// Judged as fast code is: the error may be twice that of autograd in the same
+// precision. The float64 model has the same parameters and buckets.
+TEST_P(Gradients, AreAsExactAsAutogradsInFloat32) {
+  LanguageModel model(config());
+  shake(model, 0.05);
+  LanguageModel reference(config(), at::kDouble);
+  copy_parameters(model, reference);
+  const auto symbols = random_symbols(config(), 1);
+  ASSERT_TRUE(same_buckets(buckets_of(model, symbols, training_pass()),
+                           buckets_of(reference, symbols, training_pass())));
+
+  const auto slow = by_autograd(model, symbols);
+  const auto fast = written_out(model, symbols);
+  const auto exact = by_autograd(reference, symbols);
+  for (size_t i = 0; i < exact.size(); ++i) {
+    EXPECT_LE(relative_error(fast[i], exact[i]),
+              2 * relative_error(slow[i], exact[i]) + 8 * 0x1p-23)
+        << model.parameters()[i].name;
+  }
+}
+
+// What a step keeps is gone after it: a second one gives the same, and adds.
+TEST_P(Gradients, OfASecondStepAddUp) {
+  LanguageModel model(config(), at::kDouble);
+  shake(model, 0.05);
+  const auto symbols = random_symbols(config(), 1);
+  const auto step = [&] {
+    model.train(symbols, all_of(symbols), training_pass(), 1);
+  };
+  step();
+  std::vector<at::Tensor> once;
+  for (const auto& parameter : model.parameters()) {
+    once.push_back(parameter.gradient.clone());
+  }
+  step();
+  for (size_t i = 0; i < once.size(); ++i) {
+    const auto& [name, value, gradient] = model.parameters()[i];
+    EXPECT_LE(relative_error(gradient, once[i] * 2), 1e-12) << name;
+  }
+}
+
+}  // namespace
+}  // namespace reformer
