@@ -86,6 +86,10 @@ EarlierPositions AttentionCache::earlier() const {
   return {m, trailing ? 0 : m};  // chunks: one's own and the previous one
 }
 
+bool AttentionCache::extend() {
+  return cache_.extend(std::vector<int64_t>(cache_.batch(), 1));
+}
+
 void AttentionCache::step(const at::Tensor& x, const at::Tensor& position,
                           at::Tensor& buckets, const at::Tensor& y) {
   const auto [q, k, v] = layer_.project(x);

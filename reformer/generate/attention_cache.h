@@ -27,6 +27,10 @@ class AttentionCache {
   at::Tensor read(const at::Tensor& x, const std::vector<int64_t>& counts,
                   at::Tensor& buckets);
 
+  // Before each step: a place for one more position of every row. Returns
+  // whether steps that were recorded before are wrong from here on.
+  bool extend();
+
   //   x         [batch, 1, d_model]: the next position of every row
   //   position  [batch] int64: how many came before it
   //   y         [batch, 1, d_model], to which the layer's output is added

@@ -38,7 +38,9 @@ at::Tensor last_of(const at::Tensor& x, const std::vector<int64_t>& lengths) {
 }  // namespace
 
 Decoder::Decoder(const LanguageModel& model, int64_t batch, int64_t rounds)
-    : model_(model), lengths_(std::max<int64_t>(batch, 0), 0) {
+    : model_(model),
+      lengths_(std::max<int64_t>(batch, 0), 0),
+      recorded_(model.placement().device) {
   require(batch >= 1, kOp, ": a batch of at least 1 is required, got ", batch);
   require(rounds >= 0, kOp, ": rounds of at least 0 are required, got ",
           rounds);
@@ -118,9 +120,20 @@ at::Tensor Decoder::read(const at::Tensor& symbols,
       .squeeze(1);
 }
 
+// On the device alone: this may be recorded, and is then not called again.
+at::Tensor Decoder::compute_step(const at::Tensor& inputs, Buckets* buckets) {
+  const auto y = run(
+      model_.embed_at(inputs, next_).unsqueeze(1),  // [batch, 1, d_model]
+      [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used,
+          const at::Tensor& sum) { cache.step(x, next_, used, sum); },
+      buckets);
+  next_.add_(1);
+  return model_.head().logits(y).squeeze(1);
+}
+
 at::Tensor Decoder::step(const at::Tensor& symbols, Buckets* buckets) {
-  // Without gradients, and past LibTorch's bookkeeping for them: on a GPU it
-  // is the host's part of a token that takes longest.
+  // Without gradients, and past LibTorch's bookkeeping for them: of a step that
+  // a GPU does not repeat, it is the host's part that takes longest.
   const c10::InferenceMode no_grad;
   check_symbols(symbols);
   require(symbols.dim() == 1, kOp, ": a step takes symbols [batch], got sizes ",
@@ -128,15 +141,16 @@ at::Tensor Decoder::step(const at::Tensor& symbols, Buckets* buckets) {
   require(lengths_[0] > 0, kOp, ": prompts are read before the first step");
   model_.positions().require_within(
       *std::max_element(lengths_.begin(), lengths_.end()) + 1);
-  const auto inputs = copied_to(symbols, model_.placement().device);
-  const auto y = run(
-      model_.embed_at(inputs, next_).unsqueeze(1),  // [batch, 1, d_model]
-      [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used,
-          const at::Tensor& sum) { cache.step(x, next_, used, sum); },
-      buckets);
+  for (auto& cache : caches_) {
+    if (cache.extend()) recorded_.forget();
+  }
   for (auto& length : lengths_) ++length;
-  next_.add_(1);
-  return model_.head().logits(y).squeeze(1);
+  if (buckets != nullptr) {
+    return compute_step(copied_to(symbols, model_.placement().device), buckets);
+  }
+  return recorded_.take(symbols, [this](const at::Tensor& inputs) {
+    return compute_step(inputs, /*buckets=*/nullptr);
+  });
 }
 
 }  // namespace reformer

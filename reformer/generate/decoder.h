@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reformer/generate/attention_cache.h"
+#include "reformer/generate/recorded_step.h"
 #include "reformer/model/language_model.h"
 
 namespace reformer {
@@ -43,13 +44,19 @@ class Decoder {
   //   symbols  [batch] int64, on the CPU: the next symbol of each row
   //   returns  [batch, vocabulary]: logits of the one after it, likewise
   //
-  // Nothing waits for a GPU. Throws Error beyond the model's last position.
+  // Nothing waits for a GPU. There steps without `buckets` repeat a recorded
+  // one, to the same bits (docs/decisions/015); the few that record do wait.
+  // Throws Error beyond the model's last position.
   at::Tensor step(const at::Tensor& symbols, Buckets* buckets = nullptr);
+
+  // Whether the last step left a recording that the next one may repeat.
+  bool recorded() const { return recorded_.recorded(); }
 
  private:
   template <class AddAttention>
   Streams run(at::Tensor x, const AddAttention& add_attention,
               Buckets* buckets);
+  at::Tensor compute_step(const at::Tensor& inputs, Buckets* buckets);
   void check_symbols(const at::Tensor& symbols) const;
 
   const LanguageModel& model_;
@@ -57,6 +64,7 @@ class Decoder {
   std::vector<int64_t> lengths_;  // [batch]: positions read, start included
   at::Tensor next_;               // [batch]: the same on the model's device
   std::vector<AttentionCache> caches_;
+  RecordedStep recorded_;  // last: it ends first, when the GPU is done with it
 };
 
 }  // namespace reformer

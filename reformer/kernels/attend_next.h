@@ -39,7 +39,7 @@ struct AttendNextArgs {
   PageTable<T> pages;       // with room for them, which they are written to
   BucketRings rings;        // which the position joins; 0 rounds: none
   EarlierPositions earlier;
-  int64_t longest;    // position of any row, at least
+  int64_t longest;    // no row's position is beyond it; sizes the grid alone
   bool unit_keys;     // k / |k|, 0 where |k| <= kSmallestKeyNorm
   double scale;       // of the scores
   Rows<T> output;     // [batch, heads, 1, d_head], written: the own value where

@@ -22,14 +22,15 @@ PositionRange range_of(const EarlierPositions& earlier, int64_t position) {
 at::Tensor attend_on_cpu(const NextPosition& next,
                          const EarlierPositions& earlier, KeyValueCache& cache,
                          BucketMembers& members) {
-  const auto position = cache.lengths();
+  auto position = cache.lengths();
   AttendedPositions attended;
-  for (const int64_t at : position) {
+  for (int64_t& at : position) {
+    --at;
     attended.ranges.push_back(range_of(earlier, at));
   }
   attended.lists = members.last(next.buckets);
   const std::vector<int64_t> one_each(cache.batch(), 1);
-  cache.append(next.k.defined() ? next.k : next.q, next.v, one_each);
+  cache.write(next.k.defined() ? next.k : next.q, next.v, one_each);
   const auto output = decode_attention(next.q, cache, attended);
   members.append(next.buckets, position, one_each);  // ends the lists above
   return output;
@@ -86,8 +87,7 @@ void run(const NextPosition& next, const EarlierPositions& earlier,
   args.pages = cache.pages<T>();
   args.rings = members.rings();
   args.earlier = earlier;
-  args.longest =
-      *std::max_element(cache.lengths().begin(), cache.lengths().end());
+  args.longest = cache.room();
   args.unit_keys = cache.shared_qk();
   args.scale = cache.shared_qk() ? 1 : 1 / std::sqrt(double(cache.d_head()));
   args.output = mutable_rows_of<T>(output);
@@ -106,17 +106,17 @@ void run(const NextPosition& next, const EarlierPositions& earlier,
 at::Tensor attend_next(const NextPosition& next,
                        const EarlierPositions& earlier, KeyValueCache& cache,
                        BucketMembers& members) {
+  for (const int64_t length : cache.lengths()) {
+    require(length >= 1, kOp, ": the cache is extended by the position first");
+  }
   if (cache.config().device.is_cpu()) {
     return attend_on_cpu(next, earlier, cache, members);
   }
   check(next, earlier, cache, members);
-  const std::vector<int64_t> one_each(cache.batch(), 1);
-  cache.make_room(one_each);
   const auto output = at::empty(next.q.sizes(), next.q.options());
   cache.type() == at::kBFloat16
       ? run<kernels::Bf16>(next, earlier, cache, members, output)
       : run<float>(next, earlier, cache, members, output);
-  cache.advance(one_each);
   return output;
 }
 

@@ -13,12 +13,12 @@ namespace reformer {
 using kernels::EarlierPositions;
 
 struct NextPosition {
-  at::Tensor q;        // [batch, heads, 1, d_head]
-  at::Tensor k;        // likewise; undefined: shared with q
-  at::Tensor v;        // likewise
-  at::Tensor buckets;  // [batch, heads, rounds, 1] uint16; undefined without
-  at::Tensor
-      position;  // [batch] int64, the cache's lengths; read on CUDA alone
+  at::Tensor q;         // [batch, heads, 1, d_head]
+  at::Tensor k;         // likewise; undefined: shared with q
+  at::Tensor v;         // likewise
+  at::Tensor buckets;   // [batch, heads, rounds, 1] uint16; undefined without
+  at::Tensor position;  // [batch] int64, the last of the cache; read on CUDA
+                        // alone
 };
 
 //   earlier  what every head sees
@@ -26,8 +26,10 @@ struct NextPosition {
 //            each, each position counted once
 //   returns  [batch, heads, 1, d_head], no gradient: as decode_attention's
 //
-// Appends the position to the cache and to the members. On CUDA one kernel, for
-// which nothing waits; the cache's marks are then the rounds of the members.
+// The cache has been extended by the position, which is written there and
+// appended to the members. On CUDA one kernel, for which nothing waits and
+// which may be recorded: until the cache's table moves it is the same launch
+// for every position. The cache's marks are then the rounds of the members.
 at::Tensor attend_next(const NextPosition& next,
                        const EarlierPositions& earlier, KeyValueCache& cache,
                        BucketMembers& members);

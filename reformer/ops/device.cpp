@@ -87,6 +87,12 @@ at::Tensor copied_to(const std::vector<int64_t>& numbers, at::Device device) {
   return copied_to(at::tensor(numbers, at::kLong), device);
 }
 
+void copy_into(const at::Tensor& to, const at::Tensor& from) {
+  // What is not contiguous would be copied once more, out of pinned memory.
+  to.copy_(to.is_cpu() ? from : from.contiguous().pin_memory(),
+           /*non_blocking=*/!to.is_cpu());
+}
+
 void synchronize(at::Device device) {
   if (!device.is_cuda()) return;
   c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());

@@ -33,6 +33,9 @@ at::Tensor workspace_of(int64_t bytes, const at::Tensor& x);
 at::Tensor copied_to(const at::Tensor& x, at::Device device);
 at::Tensor copied_to(const std::vector<int64_t>& numbers, at::Device device);
 
+// Likewise from the CPU into a tensor that is there already.
+void copy_into(const at::Tensor& to, const at::Tensor& from);
+
 // Waits until all work on the device is done; nothing to do for the CPU.
 void synchronize(at::Device device);
 

@@ -3,14 +3,26 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
+#include <map>
+
 #include "reformer/core/errors.h"
 #include "reformer/kernels/device_graph.h"
 #include "reformer/ops/device.h"
 
 namespace reformer {
+namespace {
+
+// One for all recordings of a thread: for every stream that matrices were ever
+// multiplied on, LibTorch keeps 32 MiB to the end.
+const SideStream& recording_stream(c10::Device device) {
+  thread_local std::map<c10::DeviceIndex, SideStream> streams;
+  return streams.try_emplace(device.index(), device).first->second;
+}
+
+}  // namespace
 
 DeviceGraph::DeviceGraph(c10::Device device)
-    : device_(device), side_(device), memory_(device) {}
+    : device_(device), side_(recording_stream(device)), memory_(device) {}
 
 DeviceGraph::~DeviceGraph() {
   if (graph_ == nullptr) return;

@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "reformer/core/errors.h"
@@ -108,9 +109,12 @@ void KeyValueCache::add_pages(std::vector<void*>& pages) {
   }
 }
 
-void KeyValueCache::write_table() {
+// In its place as long as it fits there; returns whether it did not.
+bool KeyValueCache::write_table() {
   std::size_t capacity = 1;
-  for (const auto& pages : pages_) capacity = std::max(capacity, pages.size());
+  for (const auto& pages : pages_) {
+    capacity = std::max(capacity, std::bit_ceil(pages.size()));
+  }
   auto table = at::empty({batch(), static_cast<int64_t>(capacity)}, at::kLong);
   static_assert(sizeof(void*) == sizeof(int64_t));
   auto* rows = static_cast<void**>(table.mutable_data_ptr());
@@ -119,29 +123,34 @@ void KeyValueCache::write_table() {
     std::fill(std::copy(pages.begin(), pages.end(), rows + row * capacity),
               rows + (row + 1) * capacity, nullptr);
   }
-  table_ = copied_to(table, config_.device);
+  const bool moves =
+      !table_.defined() || table_.size(1) < static_cast<int64_t>(capacity);
+  if (moves) {
+    table_ = copied_to(table, config_.device);
+  } else {
+    copy_into(table_, table);
+  }
+  table_is_right_ = true;
+  return moves;
 }
 
-void KeyValueCache::make_room(const std::vector<int64_t>& counts) {
-  bool grown = !table_.defined();
+bool KeyValueCache::extend(const std::vector<int64_t>& counts) {
   for (int64_t row = 0; row < batch(); ++row) {
     auto& pages = pages_[row];
     while (static_cast<int64_t>(pages.size()) * kernels::kPagePositions <
            lengths_[row] + counts[row]) {
+      table_is_right_ = false;
       add_pages(pages);
-      grown = true;
     }
   }
-  if (grown) write_table();
-}
-
-void KeyValueCache::advance(const std::vector<int64_t>& counts) {
+  const bool moved = !table_is_right_ && write_table();
   for (int64_t row = 0; row < batch(); ++row) lengths_[row] += counts[row];
+  return moved;
 }
 
-void KeyValueCache::append(const at::Tensor& k, const at::Tensor& v,
-                           const std::vector<int64_t>& counts,
-                           const at::Tensor& buckets) {
+void KeyValueCache::check(const at::Tensor& k, const at::Tensor& v,
+                          const std::vector<int64_t>& counts,
+                          const at::Tensor& buckets) const {
   check_vectors(kOp, "k", k);
   check_like(kOp, "v", v, "k", k);
   require(
@@ -159,7 +168,26 @@ void KeyValueCache::append(const at::Tensor& k, const at::Tensor& v,
             ": counts must be from 0 to the length of k, ", k.size(2), ", got ",
             count);
   }
-  make_room(counts);
+}
+
+void KeyValueCache::append(const at::Tensor& k, const at::Tensor& v,
+                           const std::vector<int64_t>& counts,
+                           const at::Tensor& buckets) {
+  check(k, v, counts, buckets);
+  extend(counts);
+  write(k, v, counts, buckets);
+}
+
+void KeyValueCache::write(const at::Tensor& k, const at::Tensor& v,
+                          const std::vector<int64_t>& counts,
+                          const at::Tensor& buckets) {
+  check(k, v, counts, buckets);
+  auto first = lengths_;
+  for (int64_t row = 0; row < batch(); ++row) {
+    first[row] -= counts[row];
+    require(first[row] >= 0, kOp, ": ", counts[row],
+            " positions are written of a row that has ", lengths_[row]);
+  }
   const auto keys = with_contiguous_rows(k);
   const auto values = with_contiguous_rows(v);
   const auto ids = buckets.defined() ? buckets.contiguous() : buckets;
@@ -168,16 +196,15 @@ void KeyValueCache::append(const at::Tensor& k, const at::Tensor& v,
   };
   switch (type()) {
     case at::kDouble:
-      run_on_cpu(args.operator()<double>(), lengths_, counts);
+      run_on_cpu(args.operator()<double>(), first, counts);
       break;
     case at::kBFloat16:
-      run_on_cuda(args.operator()<kernels::Bf16>(), k, lengths_, counts);
+      run_on_cuda(args.operator()<kernels::Bf16>(), k, first, counts);
       break;
     default:
-      k.is_cuda() ? run_on_cuda(args.operator()<float>(), k, lengths_, counts)
-                  : run_on_cpu(args.operator()<float>(), lengths_, counts);
+      k.is_cuda() ? run_on_cuda(args.operator()<float>(), k, first, counts)
+                  : run_on_cpu(args.operator()<float>(), first, counts);
   }
-  advance(counts);
 }
 
 }  // namespace reformer

@@ -35,10 +35,15 @@ class KeyValueCache {
               const std::vector<int64_t>& counts,
               const at::Tensor& buckets = {});
 
-  // For whoever writes keys and values by itself: pages for so many more
-  // positions of each row, and then that they are written.
-  void make_room(const std::vector<int64_t>& counts);
-  void advance(const std::vector<int64_t>& counts);
+  // append in two halves, for whoever writes keys and values by itself: first
+  // so many more positions of each row, with pages for them, which hold nothing
+  // yet. Returns whether pages() is another table now.
+  bool extend(const std::vector<int64_t>& counts);
+
+  // Then the last `counts` positions of each row, as append takes them.
+  void write(const at::Tensor& k, const at::Tensor& v,
+             const std::vector<int64_t>& counts,
+             const at::Tensor& buckets = {});
 
   const KeyValueConfig& config() const { return config_; }
   int64_t batch() const { return config_.batch; }
@@ -55,7 +60,12 @@ class KeyValueCache {
   // Positions of each row.
   const std::vector<int64_t>& lengths() const { return lengths_; }
 
-  // As kernels see it, until the next make_room; T: as rows_of's.
+  // Positions that a row can have before pages() is another table: a power of
+  // two of pages, so that this is seldom.
+  int64_t room() const { return table_.size(1) * kernels::kPagePositions; }
+
+  // As kernels see it; T: as rows_of's. Further pages join the same table, in
+  // the order of the current stream, until `extend` says otherwise.
   template <class T>
   kernels::PageTable<T> pages() const {
     return {static_cast<void* const*>(table_.const_data_ptr()), table_.size(1),
@@ -66,15 +76,19 @@ class KeyValueCache {
   const at::Tensor& arrivals() const { return arrivals_; }
 
  private:
+  void check(const at::Tensor& k, const at::Tensor& v,
+             const std::vector<int64_t>& counts,
+             const at::Tensor& buckets) const;
   void add_pages(std::vector<void*>& pages);
-  void write_table();
+  bool write_table();
 
   KeyValueConfig config_;
   kernels::PageShape shape_;
   std::vector<int64_t> lengths_;           // [batch]
   std::vector<at::Tensor> blocks_;         // several pages each
   std::vector<std::vector<void*>> pages_;  // [batch], one after the other
-  at::Tensor table_;     // [batch, capacity]: the same where kernels read it
+  at::Tensor table_;  // [batch, capacity]: the same where kernels read it
+  bool table_is_right_ = false;
   at::Tensor arrivals_;  // on CUDA
 };
 

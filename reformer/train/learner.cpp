@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 
 #include "reformer/ops/device_memory.h"
 #include "reformer/train/evaluation.h"
@@ -101,7 +102,7 @@ at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
 
 bool Learner::worth_recording(const std::vector<WeighedBatch>& batches) const {
   if (model_.placement().device.is_cpu() || train_.graph == "off" || host_ ||
-      batches.size() != 1) {
+      batches.size() != 1 || !recordable_) {
     return false;
   }
   const int64_t numbers =
@@ -109,15 +110,26 @@ bool Learner::worth_recording(const std::vector<WeighedBatch>& batches) const {
   return train_.graph == "on" || numbers < kFewNumbers;
 }
 
+void Learner::record(const WeighedBatch& like) {
+  try {
+    recorded_ = std::make_unique<RecordedGradients>(
+        model_, like, [this](const WeighedBatch& batch, const Pass& pass) {
+          return compute({batch}, pass);
+        });
+  } catch (const std::exception&) {
+    // For want of memory, most likely: steps are computed as they come. Nothing
+    // ran; `compute` lets go of the gradients that were recorded.
+    if (train_.graph == "on") throw;
+    recordable_ = false;
+  }
+}
+
 StepGradients Learner::gradients(const std::vector<Batch>& batches,
                                  int64_t step) {
   const auto parts = weighed(batches);
   if (!recorded_ && computed_ >= kStepsBeforeRecording &&
       worth_recording(parts)) {
-    recorded_ = std::make_unique<RecordedGradients>(
-        model_, parts[0], [this](const WeighedBatch& batch, const Pass& pass) {
-          return compute({batch}, pass);
-        });
+    record(parts[0]);
   }
   const bool repeat =
       recorded_ && parts.size() == 1 && recorded_->fits(parts[0]);

@@ -63,6 +63,7 @@ class Learner {
   at::Tensor compute(const std::vector<WeighedBatch>& batches,
                      const Pass& pass);
   bool worth_recording(const std::vector<WeighedBatch>& batches) const;
+  void record(const WeighedBatch& like);
 
   TrainConfig train_;
   LanguageModel model_;
@@ -70,6 +71,7 @@ class Learner {
   std::unique_ptr<HostParameters> host_;  // by train.parameters
   std::unique_ptr<RecordedGradients> recorded_;
   int64_t computed_ = 0;  // steps, as they came
+  bool recordable_ = true;
 };
 
 }  // namespace reformer

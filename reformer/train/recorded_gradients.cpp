@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include "reformer/ops/device.h"
+
 namespace reformer {
 namespace {
 
@@ -40,11 +42,8 @@ bool RecordedGradients::fits(const WeighedBatch& batch) const {
 
 at::Tensor RecordedGradients::repeat(const WeighedBatch& batch,
                                      const Pass& pass) {
-  const auto copy = [](at::Tensor& to, const at::Tensor& from) {
-    to.copy_(from.pin_memory(), /*non_blocking=*/true);
-  };
-  copy(input_.symbols, batch.batch.symbols);
-  copy(input_.weights, batch.batch.weights);
+  copy_into(input_.symbols, batch.batch.symbols);
+  copy_into(input_.weights, batch.batch.weights);
   step_.fill_(static_cast<int64_t>(pass.step));
   graph_.replay();
   auto& parameters = model_.parameters();

@@ -101,9 +101,11 @@ struct Attention {
   }
   at::Tensor step(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                   const at::Tensor& buckets) {
-    return attend_next({here(q), here(k), here(v), here(buckets),
-                        copied_to(cache.lengths(), device)},
-                       earlier, cache, members);
+    const auto position = cache.lengths();
+    cache.extend(std::vector<int64_t>(position.size(), 1));
+    return attend_next(
+        {here(q), here(k), here(v), here(buckets), copied_to(position, device)},
+        earlier, cache, members);
   }
 
   EarlierPositions earlier;

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <utility>
+
 #include "reformer/core/errors.h"
+#include "tests/cuda/no_more_memory.h"
 #include "tests/generate/decoder_judges.h"
 
 namespace reformer {
@@ -189,6 +193,153 @@ TEST(CudaDecoder, RowsAreTheSameBitsAloneAndAmongOthers) {
     ASSERT_TRUE(a[0].equal(b[0])) << t;
     ASSERT_FALSE(a[1].equal(b[1])) << t;
   }
+}
+
+// The next symbols of every row, one step after the other.
+std::vector<at::Tensor> some_steps(int64_t batch, int64_t steps) {
+  std::vector<at::Tensor> symbols;
+  const auto all = random_symbols(batch, steps);
+  for (int64_t t = 0; t < steps; ++t) symbols.push_back(all.select(1, t));
+  return symbols;
+}
+
+// Prompts of random symbols.
+void read_prompts(Decoder& decoder, const std::vector<int64_t>& prompts) {
+  const auto batch = static_cast<int64_t>(prompts.size());
+  const int64_t longest = *std::max_element(prompts.begin(), prompts.end());
+  decoder.read(random_symbols(batch, longest), prompts);
+}
+
+// Two decoders of the same texts: one repeats, the other has to leave its
+// buckets and therefore computes every step as it comes. Nothing waits between
+// steps, and all logits are kept to the end. Now and then the repeating one is
+// given buckets too.
+void expect_repeated_equals_computed(const LanguageModel& model,
+                                     const std::vector<int64_t>& prompts,
+                                     int64_t steps, const std::string& name) {
+  const auto batch = static_cast<int64_t>(prompts.size());
+  Decoder repeating(model, batch);
+  Decoder computing(model, batch);
+  read_prompts(repeating, prompts);
+  read_prompts(computing, prompts);
+  std::vector<at::Tensor> expected;
+  std::vector<at::Tensor> found;
+  for (const auto& symbols : some_steps(batch, steps)) {
+    Decoder::Buckets hashed;
+    expected.push_back(computing.step(symbols, &hashed));
+    const bool given = found.size() % 11 == 5;
+    found.push_back(repeating.step(symbols, given ? &hashed : nullptr));
+    EXPECT_FALSE(computing.recorded());
+  }
+  EXPECT_TRUE(repeating.recorded()) << name;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_TRUE(found[i].equal(expected[i])) << name << ", step " << i;
+  }
+}
+
+TEST(CudaDecoder, RepeatedStepsAreComputedOnesBitForBit) {
+  for (const std::string attention : {"lsh", "local", "full", "full_shared_qk",
+                                      "lsh,full,local,full_shared_qk"}) {
+    for (const int64_t local_window : {0, 5}) {
+      if (local_window > 0 && attention.find("lsh") != 0) continue;
+      for (const auto type : {at::kFloat, at::kBFloat16}) {
+        auto config = small_config(attention);
+        config.model.layers = 4;
+        config.lsh.local_window = local_window;
+        config.train.length = 2200;
+        const LanguageModel model(config, Placement(kFloat32.device, type));
+        const auto name = attention + ", window " +
+                          std::to_string(local_window) + ", " +
+                          at::toString(type);
+        // Texts that get another page: where the table grows, the recording is
+        // made anew; where it has room, the same one sees the page.
+        expect_repeated_equals_computed(model, {1010}, 40, name + ", 1 row");
+        expect_repeated_equals_computed(model, {1010, 3, 2035, 500}, 40,
+                                        name + ", 4 rows");
+        expect_repeated_equals_computed(model, {3, 1, 4, 1, 5, 9, 2, 1015, 5},
+                                        40, name + ", 9 rows");
+      }
+    }
+  }
+}
+
+TEST(CudaDecoder, RepeatedStepsOfEveryBlockAndPositionEncodingAreComputedOnes) {
+  for (const std::string block : {"reversible", "stored", "residual"}) {
+    for (const std::string positions : {"learned", "axial", "sinusoid"}) {
+      auto config = small_config("lsh,local");
+      config.model.block = block;
+      config.model.positions = positions;
+      config.model.axial_shape = {8, 10};
+      config.model.axial_dims = {12, 20};
+      const LanguageModel model(config, kFloat32);
+      expect_repeated_equals_computed(model, {7, 0}, 30,
+                                      block + ", " + positions);
+    }
+  }
+}
+
+TEST(CudaDecoder, RepeatedStepsOfMatricesThatAreConvertedAreComputedOnes) {
+  Placement half(kFloat32.device, at::kBFloat16);
+  for (const auto matrices : {at::kFloat, at::kBFloat16}) {
+    half.matrices = matrices;
+    const LanguageModel model(small_config("lsh,full"), half);
+    expect_repeated_equals_computed(model, {7}, 30, at::toString(matrices));
+    expect_repeated_equals_computed(model, std::vector<int64_t>(20, 7), 30,
+                                    "20 rows");
+  }
+}
+
+// The table of pages grows three times.
+TEST(CudaDecoder, RepeatedStepsOfALongTextAreComputedOnes) {
+  auto config = small_config("lsh,local,full");
+  config.lsh.local_window = 4;
+  config.train.length = 4200;
+  const LanguageModel model(config, Placement(kFloat32.device, at::kBFloat16));
+  expect_repeated_equals_computed(model, {900, 2}, 3200, "");
+}
+
+TEST(CudaDecoder, DecodersTakeTurnsAndEndAtAnyTime) {
+  const LanguageModel model(small_config("lsh,local,full"), kFloat32);
+  const auto symbols = some_steps(2, 30);
+  const auto alone = [&](const std::vector<int64_t>& prompts) {
+    Decoder decoder(model, 2);
+    read_prompts(decoder, prompts);
+    at::Tensor logits;
+    for (const auto& next : symbols) logits = decoder.step(next);
+    return logits;
+  };
+  const auto expected = alone({4, 9});
+  EXPECT_FALSE(alone({5, 2}).equal(expected));
+  Decoder decoder(model, 2);
+  read_prompts(decoder, {4, 9});
+  auto other = std::make_unique<Decoder>(model, 2);
+  read_prompts(*other, {5, 2});
+  at::Tensor found;
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    found = decoder.step(symbols[i]);
+    if (other) other->step(symbols[i]);
+    if (i == 20) other.reset();
+  }
+  EXPECT_TRUE(decoder.recorded());
+  EXPECT_TRUE(found.equal(expected));
+}
+
+TEST(CudaDecoder, GoesOnWithoutARecordingWhereMemoryIsShort) {
+  const LanguageModel model(small_config("lsh,local,full"), kFloat32);
+  const auto symbols = some_steps(2, 30);
+  const auto last_logits = [&] {
+    Decoder decoder(model, 2);
+    read_prompts(decoder, {4, 9});
+    at::Tensor logits;
+    for (const auto& next : symbols) logits = decoder.step(next);
+    return std::pair(logits, decoder.recorded());
+  };
+  const auto [expected, recorded] = last_logits();
+  EXPECT_TRUE(recorded);
+  const NoMoreMemory taken(kFloat32.device);
+  const auto [found, recorded_too] = last_logits();
+  EXPECT_FALSE(recorded_too);
+  EXPECT_TRUE(found.equal(expected));
 }
 
 TEST(CudaDecoder, SinusoidsAreTheCpus) {

@@ -7,7 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "reformer/core/errors.h"
 #include "reformer/ops/device_graph.h"
+#include "tests/cuda/no_more_memory.h"
 
 namespace reformer {
 namespace {
@@ -31,6 +33,27 @@ TEST(CudaDeviceGraph, ManyLiveAtATimeEachWithItsOwnMemory) {
   const float all = kGraphs * (kGraphs + 1) / 2;
   EXPECT_EQ(sum.min().item<float>(), all);
   EXPECT_EQ(sum.max().item<float>(), all);
+}
+
+TEST(CudaDeviceGraph, AFailedRecordingDoesNothingAndLeavesTheDeviceUsable) {
+  auto sum = at::zeros({1000}, at::TensorOptions(kGpu));
+  const auto add_one = [&] { sum += at::full({1000}, 1, sum.options()); };
+  add_one();
+  EXPECT_THROW(DeviceGraph(kGpu).record([&] {
+    add_one();
+    throw Error("half way");
+  }),
+               Error);
+  {
+    const NoMoreMemory taken(kGpu);
+    EXPECT_THROW(DeviceGraph(kGpu).record(add_one), c10::Error);
+    add_one();
+  }
+  EXPECT_EQ(sum.max().item<float>(), 2);
+  DeviceGraph graph(kGpu);
+  graph.record(add_one);
+  graph.replay();
+  EXPECT_EQ(sum.max().item<float>(), 3);
 }
 
 }  // namespace

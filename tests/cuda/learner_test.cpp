@@ -14,6 +14,7 @@
 #include "reformer/ops/device.h"
 #include "reformer/train/trainer.h"
 #include "tests/model/autograd_step.h"
+#include "tests/cuda/no_more_memory.h"
 
 namespace reformer {
 namespace {
@@ -199,6 +200,21 @@ TEST_F(CudaLearner, ComputesWhatDoesNotFitTheRecording) {
   };
   EXPECT_EQ(some_losses(computed), some_losses(repeated));
   expect_equal_parameters(computed, repeated);
+}
+
+TEST_F(CudaLearner, GoesOnWithoutARecordingWhereMemoryIsShort) {
+  auto config = small_config();
+  config.train.graph = "off";
+  Learner computed(config, {kGpu, at::kBFloat16});
+  const auto expected = losses(computed, config, 6);
+  config.train.graph = "auto";
+  Learner learner(config, {kGpu, at::kBFloat16});
+  config.train.graph = "on";
+  Learner insisting(config, {kGpu, at::kBFloat16});
+  const NoMoreMemory taken(kGpu);
+  EXPECT_EQ(losses(learner, config, 6), expected);
+  expect_equal_parameters(computed, learner);
+  EXPECT_THROW(losses(insisting, config, 6), c10::Error);
 }
 
 // The numbers of a step are read while later steps run, from memory that they
