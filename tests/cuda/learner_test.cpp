@@ -13,8 +13,8 @@
 #include "reformer/core/philox.h"
 #include "reformer/ops/device.h"
 #include "reformer/train/trainer.h"
-#include "tests/model/autograd_step.h"
 #include "tests/cuda/no_more_memory.h"
+#include "tests/model/autograd_step.h"
 
 namespace reformer {
 namespace {
