@@ -101,6 +101,7 @@ std::string json_row(const GenerateBench& options, const Placement& placement,
   json["token_s"] = token_s;
   json["tokens_per_s"] = double(options.batch) / token_s;
   json["read_s"] = reader.read_s;
+  json["recorded"] = reader.decoder->recorded();
   return json.dump() + "\n";
 }
 

@@ -63,6 +63,7 @@ std::string json_row(const Config& config, at::Device device,
   json["step_s"] = measured.step_s;
   json["tokens_per_s"] = measured.tokens_per_s;
   json["peak_bytes"] = measured.peak_bytes;
+  json["recorded"] = measured.recorded;
   return json.dump() + "\n";
 }
 

@@ -141,6 +141,7 @@ std::string describe_model(const Config& config) {
 // What it would take not to compute activations again.
 std::string stored_line(Config config, at::DeviceType device) {
   if (config.model.block != "reversible") return "";
+  if (config.train.parameters == "host") return "";  // for reversible ones
   config.model.block = "stored";
   const auto bytes = predict_memory(config, device).peak.total();
   return line("total with stored blocks", mebibytes(bytes));

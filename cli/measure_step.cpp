@@ -61,6 +61,7 @@ StepMeasurement measure_step(const Config& config, at::Device device,
   measured.step_s = median_seconds(repeats, take_steps) / double(steps);
   measured.tokens_per_s = double(tokens) / measured.step_s;
   measured.peak_bytes = meter.peak_bytes();
+  measured.recorded = learner.recorded();
   if (profile)
     measured.profile = kernel_profile([&] {
       take_step();

@@ -15,7 +15,8 @@ struct StepMeasurement {
   double tokens_per_s = 0;
   int64_t peak_bytes = 0;
   int64_t parameters = 0;
-  std::string profile;  // where asked for
+  bool recorded = false;  // steps repeat one launch
+  std::string profile;    // where asked for
 };
 
 // Everything that a step of `reformer train` does, on random symbols: forward,

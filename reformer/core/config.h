@@ -119,7 +119,8 @@ struct TrainConfig {
       "bfloat16 on a GPU, float32 on a CPU");
     v("train.graph", graph,
       "a GPU repeats the recorded launches of a step: on, off, or auto: where "
-      "they are so small that the host could not ask for them in time");
+      "they are so small that the host could not ask for them in time, and "
+      "memory suffices");
     v("train.parameters", parameters,
       "where those of the blocks live, with their optimizer state: device, or "
       "host, from where each block's arrive ahead of its computation");

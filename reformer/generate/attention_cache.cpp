@@ -46,15 +46,20 @@ AttentionCache::AttentionCache(const AttentionLayer& layer, int64_t batch,
                              layer.d_head(), lsh_.n_buckets, placement.device);
 }
 
+void AttentionCache::require_buckets(const at::Tensor& buckets,
+                                     int64_t length) const {
+  const std::vector<int64_t> sizes = {cache_.batch(), cache_.heads(),
+                                      lsh_.rounds, length};
+  require(buckets.sizes() == sizes, "decoder: buckets must be ",
+          at::IntArrayRef(sizes), ", got sizes ", buckets.sizes());
+}
+
 void AttentionCache::hash(const at::Tensor& q, at::Tensor& buckets) const {
   if (!is_lsh()) return;
   if (!buckets.defined()) {
     buckets = lsh_buckets(q, rotations_, lsh_.n_buckets);
   }
-  const std::vector<int64_t> sizes = {q.size(0), q.size(1), lsh_.rounds,
-                                      q.size(2)};
-  require(buckets.sizes() == sizes, "decoder: buckets must be ",
-          at::IntArrayRef(sizes), ", got sizes ", buckets.sizes());
+  require_buckets(buckets, q.size(2));
 }
 
 at::Tensor AttentionCache::attend_whole(const Projected& projected,
@@ -84,6 +89,10 @@ EarlierPositions AttentionCache::earlier() const {
   const int64_t m = lsh_.chunk_length;  // local
   const bool trailing = layer_.lsh().window == Window::kTrailing;
   return {m, trailing ? 0 : m};  // chunks: one's own and the previous one
+}
+
+void AttentionCache::check_step(const at::Tensor& buckets) const {
+  if (is_lsh() && buckets.defined()) require_buckets(buckets, 1);
 }
 
 bool AttentionCache::extend() {

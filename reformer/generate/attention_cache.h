@@ -27,6 +27,9 @@ class AttentionCache {
   at::Tensor read(const at::Tensor& x, const std::vector<int64_t>& counts,
                   at::Tensor& buckets);
 
+  // Throws Error unless `buckets`, where they are defined, are a step's.
+  void check_step(const at::Tensor& buckets) const;
+
   // Before each step: a place for one more position of every row. Returns
   // whether steps that were recorded before are wrong from here on.
   bool extend();
@@ -42,6 +45,7 @@ class AttentionCache {
 
  private:
   bool is_lsh() const { return layer_.kind() == "lsh"; }
+  void require_buckets(const at::Tensor& buckets, int64_t length) const;
   void hash(const at::Tensor& q, at::Tensor& buckets) const;
   at::Tensor attend_whole(const Projected& projected,
                           at::Tensor& buckets) const;

@@ -141,6 +141,10 @@ at::Tensor Decoder::step(const at::Tensor& symbols, Buckets* buckets) {
   require(lengths_[0] > 0, kOp, ": prompts are read before the first step");
   model_.positions().require_within(
       *std::max_element(lengths_.begin(), lengths_.end()) + 1);
+  if (buckets != nullptr) buckets->resize(caches_.size());
+  for (std::size_t i = 0; buckets != nullptr && i < caches_.size(); ++i) {
+    caches_[i].check_step((*buckets)[i]);
+  }
   for (auto& cache : caches_) {
     if (cache.extend()) recorded_.forget();
   }

@@ -24,11 +24,14 @@ class RecordedStep {
   // The first call computes, the second records, and from then on what was
   // recorded is repeated: `compute` must ask for the same work on the same
   // memory every time, until `forget`, and change nothing on the host. Computes
-  // as it comes on a CPU, and for good once a recording has failed.
+  // as it comes on a CPU, and once a recording has failed, until `forget`.
   at::Tensor take(const at::Tensor& symbols, const Compute& compute);
 
   // The next call records anew.
-  void forget() { recording_.reset(); }
+  void forget() {
+    recording_.reset();
+    failed_ = false;
+  }
 
   bool recorded() const { return recording_ != nullptr; }
 

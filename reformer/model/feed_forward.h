@@ -31,9 +31,9 @@ class FeedForward {
   //   x        [batch, part of the length, d_model], from first_position on
   //   returns  [batch, part of the length, d_model]: Dropout(W2 act(W1 LN(x)))
   //
-  // Positions do not see each other, so any part gives what the whole would;
-  // the caller takes parts of chunk() positions, so that the d_ff wide
-  // activations of a whole sequence never exist.
+  // Positions do not see each other, so any part gives what the whole would.
+  // What takes whole sequences below takes parts of chunk() positions, so that
+  // their d_ff wide activations never exist, unless they are to be kept.
   at::Tensor forward(const at::Tensor& x, const Pass& pass,
                      int64_t first_position) const;
 

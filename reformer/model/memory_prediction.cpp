@@ -114,13 +114,10 @@ int64_t projections_working(const Sizes& sizes, int64_t projections) {
 int64_t attention_working(const Config& config, const std::string& kind,
                           at::DeviceType device) {
   const Sizes sizes(config, device);
-  const auto& model = config.model;
   const int64_t gradients = kind == "full" ? 4 : 3;
   int64_t bytes = (keeps_activations(config) ? sizes.normed : 0) +
                   attention_graph(sizes, kind) + gradients * sizes.heads +
-                  sorted_rounds(config, sizes, kind) +
-                  sizes.rounded((gradients - 1) * model.d_model * model.heads *
-                                head_size(model));
+                  sorted_rounds(config, sizes, kind);
   if (device == at::kCPU) {
     bytes += sizes.head_rows * kFloat + threads() * thread_scratch(kind);
   } else {

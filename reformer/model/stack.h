@@ -26,8 +26,8 @@ class Stack {
   explicit Stack(std::vector<Block> blocks) : blocks_(std::move(blocks)) {}
   virtual ~Stack() = default;
 
-  // For evaluation: keeps nothing. `buckets`, where given, receives what each
-  // layer hashed to, undefined where it is not LSH.
+  // For evaluation: keeps nothing, consumes x. `buckets`, where given, receives
+  // what each layer hashed to, undefined where it is not LSH.
   virtual Streams evaluate(Streams x, const Pass& pass,
                            std::vector<at::Tensor>* buckets) const = 0;
 
@@ -53,8 +53,9 @@ class Stack {
 //   reversible  Y1 = X1 + Attention(X2), Y2 = X2 + FeedForward(Y1); backward
 //               rebuilds each block's input from its output, so nothing is kept
 //               but the bucket ids of LSH layers
-//   stored      the same function to the bit; keeps the activations, and so
-//               computes nothing twice
+//   stored      the same function, to the bit (but for inputs of up to 8
+//               positions on a GPU); keeps the activations, and so computes
+//               nothing twice
 //   residual    the ordinary Transformer, X + Attention(X) then
 //               X + FeedForward(X), on x1 alone; keeps the activations
 std::unique_ptr<Stack> make_stack(const Config& config, ParameterStore& store);

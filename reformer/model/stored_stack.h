@@ -12,7 +12,7 @@ struct EvaluatedBlock {
   std::vector<EvaluatedFeedForward> feed_forward;
 };
 
-// The function of ReversibleStack, to the bit.
+// The function of ReversibleStack.
 class StoredStack : public Stack {
  public:
   using Stack::Stack;

@@ -19,14 +19,26 @@ PositionRange range_of(const EarlierPositions& earlier, int64_t position) {
   return {earlier.begin(position), position + (earlier.itself ? 1 : 0)};
 }
 
+void check_position(const NextPosition& next, const KeyValueCache& cache) {
+  require(next.position.defined() && next.position.scalar_type() == at::kLong &&
+              next.position.numel() == cache.batch() &&
+              next.position.device() == next.q.device() &&
+              next.position.is_contiguous(),
+          kOp, ": position must be [batch] int64 on the device of q");
+}
+
 at::Tensor attend_on_cpu(const NextPosition& next,
                          const EarlierPositions& earlier, KeyValueCache& cache,
                          BucketMembers& members) {
-  auto position = cache.lengths();
+  check_position(next, cache);
+  const int64_t* given = next.position.const_data_ptr<int64_t>();
+  const std::vector<int64_t> position(given, given + cache.batch());
   AttendedPositions attended;
-  for (int64_t& at : position) {
-    --at;
-    attended.ranges.push_back(range_of(earlier, at));
+  for (int64_t row = 0; row < cache.batch(); ++row) {
+    require(position[row] + 1 == cache.lengths()[row], kOp,
+            ": the cache must have been extended by the position ",
+            position[row], ", it has ", cache.lengths()[row]);
+    attended.ranges.push_back(range_of(earlier, position[row]));
   }
   attended.lists = members.last(next.buckets);
   const std::vector<int64_t> one_each(cache.batch(), 1);
@@ -56,11 +68,7 @@ void check(const NextPosition& next, const EarlierPositions& earlier,
   const auto& shape = members.shape();
   require(config.marks == shape.rounds, kOp, ": the cache has ", config.marks,
           " marks, the members ", shape.rounds, " rounds");
-  require(next.position.defined() && next.position.scalar_type() == at::kLong &&
-              next.position.numel() == config.batch &&
-              next.position.device() == next.q.device() &&
-              next.position.is_contiguous(),
-          kOp, ": position must be [batch] int64 on the device of q");
+  check_position(next, cache);
   if (shape.rounds == 0) return;
   check_bucket_shape(kOp, next.buckets);
   require(next.buckets.sizes() ==
@@ -106,9 +114,6 @@ void run(const NextPosition& next, const EarlierPositions& earlier,
 at::Tensor attend_next(const NextPosition& next,
                        const EarlierPositions& earlier, KeyValueCache& cache,
                        BucketMembers& members) {
-  for (const int64_t length : cache.lengths()) {
-    require(length >= 1, kOp, ": the cache is extended by the position first");
-  }
   if (cache.config().device.is_cpu()) {
     return attend_on_cpu(next, earlier, cache, members);
   }

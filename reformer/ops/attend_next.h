@@ -17,8 +17,7 @@ struct NextPosition {
   at::Tensor k;         // likewise; undefined: shared with q
   at::Tensor v;         // likewise
   at::Tensor buckets;   // [batch, heads, rounds, 1] uint16; undefined without
-  at::Tensor position;  // [batch] int64, the last of the cache; read on CUDA
-                        // alone
+  at::Tensor position;  // [batch] int64: the last of the cache
 };
 
 //   earlier  what every head sees

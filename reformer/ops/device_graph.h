@@ -21,7 +21,8 @@ class DeviceGraph {
   // Calls `work`, whose launches are recorded and not run. It must not wait for
   // the device nor copy from the host, and should have run before. Tensors that
   // it makes and leaves behind are written anew by every replay. An exception
-  // of `work` leaves nothing recorded.
+  // of `work` leaves nothing recorded. Gives back what LibTorch has free
+  // before: while it records it could not.
   void record(const std::function<void()>& work);
 
   // Runs what was recorded, on the current stream.

@@ -109,6 +109,12 @@ void KeyValueCache::add_pages(std::vector<void*>& pages) {
   }
 }
 
+void KeyValueCache::check_counts(const std::vector<int64_t>& counts) const {
+  require(static_cast<int64_t>(counts.size()) == batch(), kOp,
+          ": a count for each of ", batch(), " rows is required, got ",
+          counts.size());
+}
+
 // In its place as long as it fits there; returns whether it did not.
 bool KeyValueCache::write_table() {
   std::size_t capacity = 1;
@@ -135,6 +141,7 @@ bool KeyValueCache::write_table() {
 }
 
 bool KeyValueCache::extend(const std::vector<int64_t>& counts) {
+  check_counts(counts);
   for (int64_t row = 0; row < batch(); ++row) {
     auto& pages = pages_[row];
     while (static_cast<int64_t>(pages.size()) * kernels::kPagePositions <
@@ -160,9 +167,7 @@ void KeyValueCache::check(const at::Tensor& k, const at::Tensor& v,
       ", length, ", d_head(), "] on ", config_.device.str(), ", got ",
       at::toString(k.scalar_type()), " ", k.sizes(), " on ", k.device().str());
   check_buckets(buckets, k, config_.marks);
-  require(static_cast<int64_t>(counts.size()) == batch(), kOp,
-          ": a count for each of ", batch(), " rows is required, got ",
-          counts.size());
+  check_counts(counts);
   for (const int64_t count : counts) {
     require(count >= 0 && count <= k.size(2), kOp,
             ": counts must be from 0 to the length of k, ", k.size(2), ", got ",
@@ -175,19 +180,25 @@ void KeyValueCache::append(const at::Tensor& k, const at::Tensor& v,
                            const at::Tensor& buckets) {
   check(k, v, counts, buckets);
   extend(counts);
-  write(k, v, counts, buckets);
+  write_checked(k, v, counts, buckets);
 }
 
 void KeyValueCache::write(const at::Tensor& k, const at::Tensor& v,
                           const std::vector<int64_t>& counts,
                           const at::Tensor& buckets) {
   check(k, v, counts, buckets);
-  auto first = lengths_;
   for (int64_t row = 0; row < batch(); ++row) {
-    first[row] -= counts[row];
-    require(first[row] >= 0, kOp, ": ", counts[row],
+    require(counts[row] <= lengths_[row], kOp, ": ", counts[row],
             " positions are written of a row that has ", lengths_[row]);
   }
+  write_checked(k, v, counts, buckets);
+}
+
+void KeyValueCache::write_checked(const at::Tensor& k, const at::Tensor& v,
+                                  const std::vector<int64_t>& counts,
+                                  const at::Tensor& buckets) {
+  auto first = lengths_;
+  for (int64_t row = 0; row < batch(); ++row) first[row] -= counts[row];
   const auto keys = with_contiguous_rows(k);
   const auto values = with_contiguous_rows(v);
   const auto ids = buckets.defined() ? buckets.contiguous() : buckets;

@@ -79,6 +79,10 @@ class KeyValueCache {
   void check(const at::Tensor& k, const at::Tensor& v,
              const std::vector<int64_t>& counts,
              const at::Tensor& buckets) const;
+  void check_counts(const std::vector<int64_t>& counts) const;
+  void write_checked(const at::Tensor& k, const at::Tensor& v,
+                     const std::vector<int64_t>& counts,
+                     const at::Tensor& buckets);
   void add_pages(std::vector<void*>& pages);
   bool write_table();
 

@@ -55,6 +55,9 @@ class Learner {
   // The pass of that step, as `gradients` makes it.
   Pass pass(int64_t step) const;
 
+  // Whether steps are repeated by now, and not computed as they come.
+  bool recorded() const { return recorded_ != nullptr; }
+
   LanguageModel& model() { return model_; }
   const LanguageModel& model() const { return model_; }
   Optimizer& optimizer() { return *optimizer_; }

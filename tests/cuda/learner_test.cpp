@@ -3,6 +3,7 @@
 #include "reformer/train/learner.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
@@ -165,6 +166,25 @@ TEST_F(CudaLearner, RepeatsRecordedStepsBitForBit) {
   }
 }
 
+TEST_F(CudaLearner, RepeatsRecordedStepsOfEveryBlockBitForBit) {
+  for (const char* block : {"stored", "residual"}) {
+    for (const char* activation : {"gelu", "relu"}) {
+      auto config = small_config();
+      config.model.block = block;
+      config.model.activation = activation;
+      config.train.graph = "off";
+      Learner computed(config, {kGpu, at::kBFloat16});
+      config.train.graph = "on";
+      Learner repeated(config, {kGpu, at::kBFloat16});
+      EXPECT_EQ(losses(computed, config, 12), losses(repeated, config, 12))
+          << block << ", " << activation;
+      expect_equal_parameters(computed, repeated);
+      EXPECT_TRUE(repeated.recorded());
+      EXPECT_FALSE(computed.recorded());
+    }
+  }
+}
+
 TEST_F(CudaLearner, RecordsFullAttentionToo) {  // LibTorch's
   auto config = small_config("full");
   config.train.graph = "off";
@@ -204,6 +224,7 @@ TEST_F(CudaLearner, ComputesWhatDoesNotFitTheRecording) {
 
 TEST_F(CudaLearner, GoesOnWithoutARecordingWhereMemoryIsShort) {
   auto config = small_config();
+  config.model.block = "stored";
   config.train.graph = "off";
   Learner computed(config, {kGpu, at::kBFloat16});
   const auto expected = losses(computed, config, 6);
@@ -366,14 +387,26 @@ TEST_F(CudaLearner, RoundedGradientsAreAsExactAsAutogradsForEveryBlock) {
 
 // Where both fit, one may be chosen for its memory and the other for its speed.
 TEST_F(CudaLearner, StoredActivationsAreTheReversibleFunctionToTheBit) {
-  auto config = small_config();
-  const auto batch = markov_text(config, 3);
-  const auto loss = [&](const char* block) {
-    config.model.block = block;
-    Learner learner(config, {kGpu, at::kBFloat16});
-    return learner.gradients({batch}, 1).read().sums.loss;
-  };
-  EXPECT_EQ(loss("reversible"), loss("stored"));
+  for (const char* attention : {"lsh", "local", "full_shared_qk", "full"}) {
+    for (const double dropout : {0.0, 0.1}) {
+      auto config = small_config(attention);
+      config.model.dropout = dropout;
+      const auto batch = markov_text(config, 3);
+      const auto output = [&](const char* block) {
+        config.model.block = block;
+        Learner learner(config, {kGpu, at::kBFloat16});
+        auto& model = learner.model();
+        const auto symbols = batch.symbols.to(kGpu);
+        const at::NoGradGuard no_grad;
+        const auto x = model.embed(symbols, 0);
+        return model.stack().forward({x.clone(), x.clone()}, learner.pass(1));
+      };
+      const auto rebuilt = output("reversible");
+      const auto stored = output("stored");
+      EXPECT_TRUE(at::equal(rebuilt.x1, stored.x1)) << attention;
+      EXPECT_TRUE(at::equal(rebuilt.x2, stored.x2)) << attention;
+    }
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "reformer/core/errors.h"
@@ -219,6 +220,27 @@ TEST(Decoder, RefusesWhatItCannotDo) {
   EXPECT_THROW(decoder.step(symbols.select(1, kLength - 1)), Error);
   EXPECT_THROW(Decoder(model, 0), Error);
   EXPECT_THROW(Decoder(model, 1, -1), Error);
+}
+
+TEST(Decoder, GoesOnAfterAStepThatWasRefused) {
+  const LanguageModel model(small_config("lsh"));
+  const auto symbols = random_symbols(1, kLength);
+  const auto steps = [&](bool refused) {
+    Decoder decoder(model);
+    decoder.read(symbols, {10});
+    at::Tensor logits;
+    for (int64_t t = 10; t < 20; ++t) {
+      Decoder::Buckets wrong(model.stack().blocks().size(),
+                             at::zeros({1, 1, 1, 7}, at::kUInt16));
+      if (refused) {
+        EXPECT_THROW(decoder.step(symbols.select(1, t), &wrong), Error);
+        EXPECT_THROW(decoder.step(symbols.select(1, t) - kVocabulary), Error);
+      }
+      logits = decoder.step(symbols.select(1, t));
+    }
+    return logits;
+  };
+  EXPECT_TRUE(steps(true).equal(steps(false)));
 }
 
 }  // namespace

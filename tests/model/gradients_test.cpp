@@ -2,11 +2,13 @@
 // inputs rebuilt or activations kept, the gradients are the same but for
 // rounding.
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
+#include "reformer/core/errors.h"
+#include "reformer/ops/memory_meter.h"
 #include "tests/model/autograd_step.h"
 #include "tests/model/small_model.h"
 
@@ -98,7 +100,19 @@ TEST_P(Gradients, AreAsExactAsAutogradsInFloat32) {
   }
 }
 
-// What a step keeps is gone after it: a second one gives the same, and adds.
+// What a step keeps is gone after it, gradients aside.
+TEST_P(Gradients, AreAllThatAStepLeaves) {
+  const auto symbols = random_symbols(config(), 1);
+  const auto weights = all_of(symbols);
+  LanguageModel model(config());
+  model.train(symbols, weights, training_pass(), 1);
+  const MemoryMeter meter;
+  model.train(symbols, weights, training_pass(), 1);
+  EXPECT_GT(meter.peak_bytes(), 0);
+  EXPECT_EQ(meter.in_use_bytes(), 0);
+}
+
+// A second one gives the same, and adds.
 TEST_P(Gradients, OfASecondStepAddUp) {
   LanguageModel model(config(), at::kDouble);
   shake(model, 0.05);
@@ -116,6 +130,20 @@ TEST_P(Gradients, OfASecondStepAddUp) {
     const auto& [name, value, gradient] = model.parameters()[i];
     EXPECT_LE(relative_error(gradient, once[i] * 2), 1e-12) << name;
   }
+}
+
+TEST(StoredStack, ABackwardPassTakesAForwardPassBeforeIt) {
+  auto config = small_config();
+  config.model.block = "stored";
+  LanguageModel model(config);
+  const auto streams = [&] {
+    const std::vector<int64_t> sizes = {2, 66, config.model.d_model};
+    return Streams{normal_numbers(sizes, 1), normal_numbers(sizes, 2)};
+  };
+  EXPECT_THROW(model.stack().backward(streams(), streams()), Error);
+  model.stack().forward(streams(), training_pass());
+  model.stack().backward(streams(), streams());
+  EXPECT_THROW(model.stack().backward(streams(), streams()), Error);
 }
 
 }  // namespace
