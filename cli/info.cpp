@@ -144,7 +144,7 @@ std::string stored_line(Config config, at::DeviceType device) {
   if (config.train.parameters == "host") return "";  // for reversible ones
   config.model.block = "stored";
   const auto bytes = predict_memory(config, device).peak.total();
-  return line("total with stored blocks", mebibytes(bytes));
+  return line("total if stored", mebibytes(bytes));
 }
 
 std::string describe_memory(const Info& info) {

@@ -78,11 +78,11 @@ class InfoTest(unittest.TestCase):
     def test_stored_blocks_are_set_beside_reversible_ones(self):
         stored = "model.block=stored"
         [line] = [line for line in info("text").stdout.splitlines()
-                  if "stored" in line]
+                  if "if stored" in line]
         total = json_of("text", "--set", stored)["peak_bytes"]["total"]
         self.assertIn(f"{total / 2**20:.1f} MiB", line)
         for other in stored, "train.parameters=host":
-            self.assertNotIn("with stored", info("text", "--set", other).stdout)
+            self.assertNotIn("if stored", info("text", "--set", other).stdout)
 
     def test_the_table_goes_to_stdout_without_json(self):
         run = info("text")
