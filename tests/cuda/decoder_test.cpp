@@ -71,7 +71,9 @@ TEST(CudaDecoder, LocalAttentionKeepsItsChunks) {
   }
 }
 
-TEST(CudaDecoder, EveryBlockAndPositionEncodingStepByStepIsTheWholePass) {
+// Calls body(config, name).
+template <class Body>
+void for_every_block_and_position_encoding(const Body& body) {
   for (const std::string block : {"reversible", "stored", "residual"}) {
     for (const std::string positions : {"learned", "axial", "sinusoid"}) {
       auto config = small_config("lsh,local");
@@ -79,9 +81,13 @@ TEST(CudaDecoder, EveryBlockAndPositionEncodingStepByStepIsTheWholePass) {
       config.model.positions = positions;
       config.model.axial_shape = {8, 10};
       config.model.axial_dims = {12, 20};
-      expect_same(config, block + ", " + positions);
+      body(config, block + ", " + positions);
     }
   }
+}
+
+TEST(CudaDecoder, EveryBlockAndPositionEncodingStepByStepIsTheWholePass) {
+  for_every_block_and_position_encoding(expect_same);
 }
 
 TEST(CudaDecoder, TextsOfSeveralPagesAreRight) {
@@ -264,18 +270,11 @@ TEST(CudaDecoder, RepeatedStepsAreComputedOnesBitForBit) {
 }
 
 TEST(CudaDecoder, RepeatedStepsOfEveryBlockAndPositionEncodingAreComputedOnes) {
-  for (const std::string block : {"reversible", "stored", "residual"}) {
-    for (const std::string positions : {"learned", "axial", "sinusoid"}) {
-      auto config = small_config("lsh,local");
-      config.model.block = block;
-      config.model.positions = positions;
-      config.model.axial_shape = {8, 10};
-      config.model.axial_dims = {12, 20};
-      const LanguageModel model(config, kFloat32);
-      expect_repeated_equals_computed(model, {7, 0}, 30,
-                                      block + ", " + positions);
-    }
-  }
+  for_every_block_and_position_encoding(
+      [](const Config& config, const std::string& name) {
+        const LanguageModel model(config, kFloat32);
+        expect_repeated_equals_computed(model, {7, 0}, 30, name);
+      });
 }
 
 TEST(CudaDecoder, RepeatedStepsOfMatricesThatAreConvertedAreComputedOnes) {

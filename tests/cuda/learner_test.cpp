@@ -148,6 +148,17 @@ TEST_F(CudaLearner, TakesTheSameStepsTwiceBitForBit) {
 
 // Hashes, dropout and data differ from step to step: a repeated step that took
 // any of them from the recorded one would be found out by the next loss.
+void expect_repeated_equals_computed(Config config, const std::string& name) {
+  config.train.graph = "off";
+  Learner computed(config, {kGpu, at::kBFloat16});
+  config.train.graph = "on";
+  Learner repeated(config, {kGpu, at::kBFloat16});
+  EXPECT_EQ(losses(computed, config, 12), losses(repeated, config, 12)) << name;
+  expect_equal_parameters(computed, repeated);
+  EXPECT_TRUE(repeated.recorded());
+  EXPECT_FALSE(computed.recorded());
+}
+
 TEST_F(CudaLearner, RepeatsRecordedStepsBitForBit) {
   for (const std::string attention : {"lsh", "local", "full_shared_qk"}) {
     for (const std::string positions : {"learned", "sinusoid", "axial"}) {
@@ -155,32 +166,18 @@ TEST_F(CudaLearner, RepeatsRecordedStepsBitForBit) {
       config.model.positions = positions;
       config.model.axial_shape = {25, 20};
       config.model.axial_dims = {64, 64};
-      config.train.graph = "off";
-      Learner computed(config, {kGpu, at::kBFloat16});
-      config.train.graph = "on";
-      Learner repeated(config, {kGpu, at::kBFloat16});
-      EXPECT_EQ(losses(computed, config, 12), losses(repeated, config, 12))
-          << attention << ", " << positions;
-      expect_equal_parameters(computed, repeated);
+      expect_repeated_equals_computed(config, attention + ", " + positions);
     }
   }
 }
 
 TEST_F(CudaLearner, RepeatsRecordedStepsOfEveryBlockBitForBit) {
-  for (const char* block : {"stored", "residual"}) {
-    for (const char* activation : {"gelu", "relu"}) {
+  for (const std::string block : {"stored", "residual"}) {
+    for (const std::string activation : {"gelu", "relu"}) {
       auto config = small_config();
       config.model.block = block;
       config.model.activation = activation;
-      config.train.graph = "off";
-      Learner computed(config, {kGpu, at::kBFloat16});
-      config.train.graph = "on";
-      Learner repeated(config, {kGpu, at::kBFloat16});
-      EXPECT_EQ(losses(computed, config, 12), losses(repeated, config, 12))
-          << block << ", " << activation;
-      expect_equal_parameters(computed, repeated);
-      EXPECT_TRUE(repeated.recorded());
-      EXPECT_FALSE(computed.recorded());
+      expect_repeated_equals_computed(config, block + ", " + activation);
     }
   }
 }
