@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <atomic>
@@ -20,10 +19,6 @@ namespace reformer {
 namespace {
 
 constexpr const char* kOp = "interval_attention";
-
-int64_t stride_of(const at::Tensor& x, int64_t dim) {
-  return x.size(dim) == 1 ? 0 : x.stride(dim);
-}
 
 // Of the CPU's kernels or of CUDA's, which differ in the type of statistics.
 template <class Args, class T, class Statistic>
@@ -226,7 +221,7 @@ AttentionResult interval_attention_forward(const at::Tensor& q,
   const auto real = mask.defined() ? mask.contiguous() : mask;
   const auto statistics = q.options().dtype(statistics_type(q));
   const AttentionResult result{
-      at::empty_like(q_rows),  // [batch, heads, length, d_head]
+      empty_rows_like(q_rows),  // [batch, heads, length, d_head]
       at::empty({q.size(0), q.size(1), q.size(2)}, statistics),
       at::empty({q.size(0), q.size(1), q.size(2), 2}, statistics)};
   const auto on_cpu = [&]<class T>() {
@@ -264,9 +259,9 @@ AttentionGradients interval_attention_backward(
   const auto v_rows = with_contiguous_rows(v);
   const auto d_output_rows = with_contiguous_rows(d_output);
   const auto real = mask.defined() ? mask.contiguous() : mask;
-  const AttentionGradients gradients{at::empty_like(q_rows),
-                                     k.defined() ? at::empty_like(k_rows) : k,
-                                     at::empty_like(v_rows)};
+  const AttentionGradients gradients{empty_rows_like(q_rows),
+                                     empty_rows_like(k_rows),
+                                     empty_rows_like(v_rows)};
   const auto on_cpu = [&]<class T>() {
     using Args = kernels::IntervalAttentionArgs<T>;
     kernels::cpu::interval_attention_grad(
