@@ -28,13 +28,13 @@ at::Tensor drop(const at::Tensor& x, double probability, const DropoutKey& key,
         probability};
   };
   if (x.is_cuda()) {
-    void* stream = current_stream(x);
+    const LaunchGuard launch(x);
     if (x.scalar_type() == at::kBFloat16) {
       kernels::cuda::counter_dropout(arguments.operator()<kernels::Bf16>(),
-                                     stream);
+                                     launch.stream());
     } else {
       kernels::cuda::counter_dropout(arguments.operator()<float>(),
-                                     stream);
+                                     launch.stream());
     }
   } else if (x.scalar_type() == at::kDouble) {
     kernels::cpu::counter_dropout(arguments.operator()<double>());

@@ -234,15 +234,16 @@ AttentionResult interval_attention_forward(const at::Tensor& q,
     return arguments<Args, T, float>(q_rows, k_rows, v_rows, rounds, real,
                                      result);
   };
+  const LaunchGuard launch(q);
   if (q.is_cuda() && q.scalar_type() == at::kBFloat16) {
     const auto args = cuda_arguments.operator()<kernels::Bf16>();
     const auto workspace =
         workspace_of(kernels::cuda::interval_attention_workspace(args), q);
     kernels::cuda::interval_attention(args, workspace.mutable_data_ptr(),
-                                      current_stream(q));
+                                      launch.stream());
   } else if (q.is_cuda()) {
     kernels::cuda::interval_attention(cuda_arguments.operator()<float>(),
-                                      current_stream(q));
+                                      launch.stream());
   } else {
     q.scalar_type() == at::kDouble ? on_cpu.operator()<double>()
                                    : on_cpu.operator()<float>();
@@ -276,15 +277,16 @@ AttentionGradients interval_attention_backward(
         rows_of<T>(d_output_rows), mutable_rows_of<T>(gradients.q),
         mutable_rows_of<T>(gradients.k), mutable_rows_of<T>(gradients.v)};
   };
+  const LaunchGuard launch(q);
   if (q.is_cuda() && q.scalar_type() == at::kBFloat16) {
     const auto args = cuda_arguments.operator()<kernels::Bf16>();
     const auto workspace =
         workspace_of(kernels::cuda::interval_attention_grad_workspace(args), q);
     kernels::cuda::interval_attention_grad(args, workspace.mutable_data_ptr(),
-                                           current_stream(q));
+                                           launch.stream());
   } else if (q.is_cuda()) {
     kernels::cuda::interval_attention_grad(cuda_arguments.operator()<float>(),
-                                           current_stream(q));
+                                           launch.stream());
   } else {
     q.scalar_type() == at::kDouble ? on_cpu.operator()<double>()
                                    : on_cpu.operator()<float>();
