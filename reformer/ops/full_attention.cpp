@@ -8,7 +8,10 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "reformer/core/errors.h"
 #include "reformer/ops/checks.h"
@@ -68,6 +71,23 @@ bool cudnn_serves(const at::Tensor& q, const at::Tensor& k, bool causal) {
          cudnn_is_there(q.device());
 }
 
+// LibTorch's operators, called by name, take it for granted that the elements
+// of a vector lie side by side, and that vectors do not overlap.
+at::Tensor separate_rows(const at::Tensor& x) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride and size
+  for (int64_t dim = 0; dim < x.dim(); ++dim) {
+    if (x.size(dim) > 1) dims.emplace_back(x.stride(dim), x.size(dim));
+  }
+  std::sort(dims.begin(), dims.end());
+  bool separate = x.stride(-1) == 1;
+  int64_t reached = 0;  // by the dimensions so far
+  for (const auto& [stride, size] : dims) {
+    separate = separate && stride > reached;
+    reached += stride * (size - 1);
+  }
+  return separate ? x : x.contiguous();
+}
+
 struct Operator {
   at::Tensor (*run)(const at::Tensor& q, const at::Tensor& k,
                     const at::Tensor& v, bool causal);
@@ -125,7 +145,9 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
     }
     return interval_attention_unchecked(q, k, v, rounds, mask).output;
   }
-  return fastest(q, k, causal).run(q, k, v, causal);
+  const auto [rows_q, rows_k, rows_v] =
+      std::tuple(separate_rows(q), separate_rows(k), separate_rows(v));
+  return fastest(q, k, causal).run(rows_q, rows_k, rows_v, causal);
 }
 
 at::Tensor full_shared_qk_attention(const at::Tensor& qk, const at::Tensor& v,

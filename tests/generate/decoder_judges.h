@@ -176,7 +176,9 @@ inline void expect_refusal_changes_nothing(const LanguageModel& model) {
   const auto last_logits = [&](bool refused) {
     Decoder decoder(model);
     auto wrong = wrong_buckets(model, 11);
-    if (refused) EXPECT_THROW(decoder.read(symbols, {10}, &wrong), Error);
+    if (refused) {
+      EXPECT_THROW(decoder.read(symbols, {10}, &wrong), Error);
+    }
     decoder.read(symbols, {10});
     at::Tensor logits;
     for (int64_t t = 10; t < 20; ++t) {
