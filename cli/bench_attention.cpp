@@ -139,8 +139,8 @@ AttentionMeasurement measure_lsh(const BenchOptions& options,
 std::string head(const AttentionOptions& options, at::Device device,
                  const std::string& exact) {
   return "LSH and exact attention: " + options.describe(device) + "\n" +
-         (device.is_cuda() ? cuda_device_name() : describe_machine()) +
-         "\nexact: LibTorch's SDPA, " + exact + "\n\n" + attention_table_head();
+         describe_machine(device) + "\nexact: LibTorch's SDPA, " + exact +
+         "\n\n" + attention_table_head();
 }
 
 void bench_attention(const AttentionOptions& options) {

@@ -132,7 +132,7 @@ at::Tensor AttentionLayer::dropped(const at::Tensor& x,
   return counter_dropout(
       x, pass.training ? dropout_ : 0.0,
       {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_),
-       pass.step_on_device});
+       pass.step_on_device, pass.first_example});
 }
 
 at::Tensor AttentionLayer::finish(const at::Tensor& attended,

@@ -27,6 +27,7 @@ at::Tensor order_of(const at::Tensor& indices, int64_t rows) {
 void add_on_device(const at::Tensor& sum, const at::Tensor& indices,
                    const at::Tensor& d, double scale) {
   const auto order = order_of(indices, sum.size(0));
+  const LaunchGuard launch(d);
   const auto partial = at::empty(
       {kernels::cuda::embedding_gradient_partials(d.size(0), d.size(1))},
       d.options());
@@ -35,7 +36,7 @@ void add_on_device(const at::Tensor& sum, const at::Tensor& indices,
        d.const_data_ptr<float>(), sum.mutable_data_ptr<float>(),
        partial.mutable_data_ptr<float>(), d.size(0), d.size(1), d.stride(0),
        static_cast<float>(scale)},
-      current_stream(d));
+      launch.stream());
 }
 
 }  // namespace

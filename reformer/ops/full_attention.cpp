@@ -10,7 +10,10 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "reformer/core/errors.h"
 #include "reformer/ops/checks.h"
@@ -69,6 +72,23 @@ bool cudnn_serves(const at::Tensor& q, const at::Tensor& k, bool causal) {
   return causal && q.size(2) == k.size(2) && q.size(2) > 1 &&
          q.size(3) % 8 == 0 && q.size(3) <= 128 && q.size(0) <= 65535 &&
          cudnn_is_there(q.device());
+}
+
+// LibTorch's operators, called by name, take it for granted that the elements
+// of a vector lie side by side, and that vectors do not overlap.
+at::Tensor separate_rows(const at::Tensor& x) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride and size
+  for (int64_t dim = 0; dim < x.dim(); ++dim) {
+    if (x.size(dim) > 1) dims.emplace_back(x.stride(dim), x.size(dim));
+  }
+  std::sort(dims.begin(), dims.end());
+  bool separate = x.stride(-1) == 1;
+  int64_t reached = 0;  // by the dimensions so far
+  for (const auto& [stride, size] : dims) {
+    separate = separate && stride > reached;
+    reached += stride * (size - 1);
+  }
+  return separate ? x : x.contiguous();
 }
 
 struct Operator {
@@ -183,13 +203,15 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
   if (mask.defined() || intervals_are_fastest(q, k, gradient)) {
     return by_intervals(q, k, v, causal, mask);
   }
+  const auto [rows_q, rows_k, rows_v] =
+      std::tuple(separate_rows(q), separate_rows(k), separate_rows(v));
   const bool needs_gradient =
       at::GradMode::is_enabled() &&
       (q.requires_grad() || k.requires_grad() || v.requires_grad());
   if (q.is_cuda() && gradient == GradientOrder::kFixed && needs_gradient) {
-    return FixedOrderAttention::apply(q, k, v, causal);
+    return FixedOrderAttention::apply(rows_q, rows_k, rows_v, causal);
   }
-  return fastest(q, k, causal, gradient).run(q, k, v, causal);
+  return fastest(q, k, causal, gradient).run(rows_q, rows_k, rows_v, causal);
 }
 
 at::Tensor full_shared_qk_attention(const at::Tensor& qk, const at::Tensor& v,

@@ -96,7 +96,8 @@ void launch(const at::Tensor& x, const NormWeights& norm,
   args.result = result;
   args.rows = rows_in(x);
   args.width = x.size(-1);
-  kernels::cuda::row_products(args, current_stream(x));
+  const LaunchGuard launch(x);
+  kernels::cuda::row_products(args, launch.stream());
 }
 
 void launch(const at::Tensor& x, const NormWeights& norm,

@@ -227,7 +227,7 @@ TEST(DeviceCuda, IsChosenByName) {
   EXPECT_TRUE(choose_device("cuda").is_cuda());
   EXPECT_TRUE(choose_device("cpu").is_cpu());
   EXPECT_THROW(choose_device("tpu"), Error);
-  EXPECT_FALSE(cuda_device_name().empty());
+  EXPECT_FALSE(cuda_device_name(choose_device("cuda")).empty());
 }
 
 }  // namespace

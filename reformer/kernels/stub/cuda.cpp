@@ -34,6 +34,7 @@ std::string why_unavailable() {
   return "this program was built without CUDA kernels, because CMake found no "
          "nvcc";
 }
+std::string why_unfit(int) { return why_unavailable(); }
 std::string device_name() { absent(); }
 
 void begin_recording(void*) { absent(); }
