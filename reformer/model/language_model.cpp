@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "reformer/core/errors.h"
+#include "reformer/model/memory_limits.h"
 #include "reformer/model/parameter_gradients.h"
 #include "reformer/ops/device.h"
 #include "reformer/ops/embedding_gradient.h"
@@ -17,7 +18,8 @@
 namespace reformer {
 
 LanguageModel::LanguageModel(const Config& config, const Placement& placement)
-    : config_((check(config), config)),
+    : config_((check(config), require_memory_for_parameters(config, placement),
+               config)),
       store_(static_cast<uint64_t>(config.train.seed), placement),
       embedding_(
           store_.normal("embedding.weight",
