@@ -118,26 +118,15 @@ Operator fastest(const at::Tensor& q, const at::Tensor& k, bool causal,
           "flash kernel (_scaled_dot_product_flash_attention)"};
 }
 
-// LibTorch's only gradient of float32 in a fixed order takes 20 times as long
-// as in any order (16K positions, H200).
-bool intervals_are_fastest(const at::Tensor& q, const at::Tensor& k,
-                           GradientOrder gradient) {
-  return q.is_cuda() && gradient == GradientOrder::kFixed &&
-         q.scalar_type() == at::kFloat && q.size(2) == k.size(2) &&
-         q.size(3) % 8 == 0 && q.size(3) <= 128;
-}
-
+// Padding, of which LibTorch's operators would want [length, length].
 at::Tensor by_intervals(const at::Tensor& q, const at::Tensor& k,
                         const at::Tensor& v, bool causal,
                         const at::Tensor& mask) {
   const auto rounds = natural_rounds(q.size(2), everything(q.size(2)), causal,
                                      mask, q.device());
   // Intervals of causal rounds end before their own place; here self counts.
-  const auto ends = rounds.interval.select(4, 1);
-  if (causal && mask.defined()) {
-    ends.add_(mask.unsqueeze(1).unsqueeze(-1));
-  } else if (causal) {
-    ends.add_(1);
+  if (causal) {
+    rounds.interval.select(4, 1).add_(mask.unsqueeze(1).unsqueeze(-1));
   }
   return interval_attention_unchecked(q, k, v, rounds, mask).output;
 }
@@ -180,7 +169,6 @@ class FixedOrderAttention
 
 std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k,
                                   bool causal, GradientOrder gradient) {
-  if (intervals_are_fastest(q, k, gradient)) return "interval_attention";
   return fastest(q, k, causal, gradient).name;
 }
 
@@ -200,9 +188,7 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
           plain ? " but for the length" : "", ", ",
           at::toString(q.scalar_type()), " ", q.sizes(), ", got ",
           at::toString(k.scalar_type()), " ", k.sizes());
-  if (mask.defined() || intervals_are_fastest(q, k, gradient)) {
-    return by_intervals(q, k, v, causal, mask);
-  }
+  if (mask.defined()) return by_intervals(q, k, v, causal, mask);
   const auto [rows_q, rows_k, rows_v] =
       std::tuple(separate_rows(q), separate_rows(k), separate_rows(v));
   const bool needs_gradient =
