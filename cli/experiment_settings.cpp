@@ -12,6 +12,7 @@
 #include "reformer/core/config_json.h"
 #include "reformer/core/config_library.h"
 #include "reformer/core/errors.h"
+#include "reformer/core/json_text.h"
 
 namespace reformer::cli {
 namespace {
@@ -56,6 +57,15 @@ bool has_results(const std::string& folder) {
   return false;
 }
 
+// Throws what nlohmann-json throws for members that are not there.
+Json parsed(const std::string& text) {
+  try {
+    return parse_json<Json>(text);
+  } catch (const JsonError&) {
+    return {};
+  }
+}
+
 // Nothing where the folder has not begun, or came to nothing: a mistake in the
 // data's name must not decide the settings.
 std::optional<ExperimentSettings> begun_with(const ExperimentOptions& options) {
@@ -66,7 +76,7 @@ std::optional<ExperimentSettings> begun_with(const ExperimentOptions& options) {
   std::ostringstream text;
   text << file.rdbuf();
   try {
-    const Json json = Json::parse(text.str());
+    const auto json = parsed(text.str());
     require(json.at("experiment") == options.name, options.out, ": holds ",
             json.at("experiment").get<std::string>(), ", not ", options.name,
             "; choose another --out");

@@ -11,6 +11,7 @@
 #include "cli/table.h"
 #include "reformer/core/atomic_file.h"
 #include "reformer/core/errors.h"
+#include "reformer/core/json_text.h"
 #include "reformer/model/prediction.h"
 
 namespace reformer::cli {
@@ -44,8 +45,8 @@ std::vector<StepCost> read_costs(const std::string& path) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     try {
-      costs.push_back(cost_of(Json::parse(line)));
-    } catch (const Json::exception&) {
+      costs.push_back(cost_of(parse_json<Json>(line)));
+    } catch (const std::exception&) {
       throw Error(path + ", line " + std::to_string(costs.size() + 1) +
                   ": is no measurement; remove the file to measure again");
     }

@@ -4,9 +4,13 @@
 # Defines REFORMER_FORMATS: the packages that were found.
 
 set(REFORMER_FORMATS "")
-foreach(_package LibArchive JPEG PNG)
+foreach(_package ZLIB LibArchive JPEG PNG)
   find_package(${_package} QUIET)
   if(${_package}_FOUND)
     list(APPEND REFORMER_FORMATS ${_package})
   endif()
 endforeach()
+# Archives want both: libarchive does not check the sums of gzip, zlib does.
+if(NOT ZLIB_FOUND)
+  list(REMOVE_ITEM REFORMER_FORMATS LibArchive)
+endif()

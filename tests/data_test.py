@@ -1,5 +1,6 @@
 """data_test.py PROGRAM: `reformer train`, `eval` and `generate` on archives of
 text and on pictures, as a user meets them."""
+import gzip
 import io
 import lzma
 import os
@@ -104,6 +105,36 @@ class TextTest(DataTest):
             run = self.train("text", self.put(name, content), "out",
                              *SMALL_TEXT)
             self.assert_fails(run, str(self.folder / name), fault)
+
+    def test_what_would_fill_the_memory_is_one_sentence_at_once(self):
+        self.assert_fails(self.train("text", "/dev/zero", "out", *SMALL_TEXT),
+                          "/dev/zero", "device")
+        text = self.put("text", bytes(10000))
+        for settings, fault in (
+                (["model.layers=2147483647"], "from 1 to 1048576"),
+                (["model.layers=1048576"], "of memory on this machine"),
+                (["train.batch=2147483647"], "of memory on this machine"),
+                (["train.batch=2147483647", "train.accumulate=2147483647",
+                  "train.length=2147483647"], "train.batch")):
+            run = self.train("text", text, "out", "--threads", "1", *(
+                word for setting in settings for word in ("--set", setting)))
+            self.assert_fails(run, fault)
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_a_damaged_gzip_is_one_sentence(self):
+        packed = bytearray(gzip.compress(os.urandom(1000)))
+        packed[500] ^= 1
+        run = self.train("text", self.put("x.gz", packed), "out", *SMALL_TEXT)
+        self.assert_fails(run, "x.gz", "incorrect data check")
+
+    def test_caches_are_private(self):
+        packed = self.put("packed.xz", lzma.compress(bytes(10000)))
+        run = self.train("text", packed, "out", *SMALL_TEXT)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        caches = self.folder / "caches/reformer"
+        modes = {path.stat().st_mode & 0o777 for path in caches.iterdir()}
+        self.assertEqual((caches.stat().st_mode & 0o777, modes),
+                         (0o700, {0o600}))
 
     def test_the_folder_of_caches_can_be_chosen(self):
         packed = self.put("packed.xz", lzma.compress(bytes(10000)))

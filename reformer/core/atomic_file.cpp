@@ -1,6 +1,7 @@
 #include "reformer/core/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,19 +24,34 @@ void require_system(bool succeeded, const fs::path& path, const char* action) {
   throw Error(path.string() + ": cannot " + action + ": " + reason);
 }
 
-int open_retrying(const fs::path& path, int flags) {
+int open_retrying(const fs::path& path, int flags, unsigned mode = 0) {
   int descriptor;
   do {
-    descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    descriptor = ::open(path.c_str(), flags | O_CLOEXEC, mode);
   } while (descriptor < 0 && errno == EINTR);
   return descriptor;
+}
+
+// Nobody can guess it, and put something else there before.
+std::string random_digits() {
+  unsigned char bytes[8];
+  const bool filled = ::getrandom(bytes, sizeof bytes, 0) == sizeof bytes;
+  require(filled, "the system gives no random numbers");
+  char digits[17];
+  for (int i = 0; i < 8; ++i) {
+    std::snprintf(digits + 2 * i, 3, "%02x", bytes[i]);
+  }
+  return digits;
 }
 
 }  // namespace
 
 fs::path unfinished_name(const fs::path& path) {
-  return path.parent_path() / (kUnfinishedPrefix + path.filename().string() +
-                               "-" + std::to_string(::getpid()));
+  // A file system's names have at most 255 bytes.
+  constexpr size_t kMostOfName = 200;
+  return path.parent_path() /
+         (kUnfinishedPrefix + path.filename().string().substr(0, kMostOfName) +
+          "-" + std::to_string(::getpid()) + "-" + random_digits());
 }
 
 bool is_unfinished(const fs::path& path) {
@@ -54,9 +70,10 @@ void sync_folder(const fs::path& folder) {
   require_system(synced, path, "sync");
 }
 
-AtomicFile::AtomicFile(const fs::path& path)
+AtomicFile::AtomicFile(const fs::path& path, unsigned mode)
     : path_(path), unfinished_(unfinished_name(path)) {
-  descriptor_ = open_retrying(unfinished_, O_WRONLY | O_CREAT | O_TRUNC);
+  descriptor_ = open_retrying(unfinished_,
+                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
   require_system(descriptor_ >= 0, path_, "write");
 }
 

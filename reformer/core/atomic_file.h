@@ -7,8 +7,9 @@
 
 namespace reformer {
 
-// What is being written has a name of its own beside the name it will get:
-// .tmp-NAME-PID. After a kill it stays behind and may be removed.
+// What is being written has a name of its own beside the name it will get,
+// another at each call: .tmp-NAME-PID-RANDOM. After a kill it stays behind and
+// may be removed.
 std::filesystem::path unfinished_name(const std::filesystem::path& path);
 bool is_unfinished(const std::filesystem::path& path);
 
@@ -20,7 +21,8 @@ void sync_folder(const std::filesystem::path& folder);
 // the path and the system's reason (no space left on device).
 class AtomicFile {
  public:
-  explicit AtomicFile(const std::filesystem::path& path);
+  // `mode` are the new file's permissions, less the process's umask.
+  explicit AtomicFile(const std::filesystem::path& path, unsigned mode = 0666);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

@@ -20,6 +20,7 @@ constexpr int64_t kMinHeadSize = 8;
 constexpr int64_t kMaxHeadSize = 256;
 constexpr int64_t kBytes = 256;
 constexpr int64_t kLargestImage = 16384;
+constexpr int64_t kMostLayers = 1 << 20;
 
 void require_within(const char* key, int64_t value, int64_t least,
                     int64_t most = kLargest) {
@@ -130,7 +131,7 @@ void check_axial(const ModelConfig& model, int64_t length) {
 }
 
 void check_model(const ModelConfig& model) {
-  require_within("model.layers", model.layers, 1);
+  require_within("model.layers", model.layers, 1, kMostLayers);
   require_within("model.d_model", model.d_model, 1);
   require_within("model.d_ff", model.d_ff, 1);
   require_within("model.heads", model.heads, 1);
@@ -234,6 +235,30 @@ void check_task(const Config& config) {
   if (name == "images") check_images(config);
 }
 
+// Bytes are counted in int64, a million times what a machine has. Predictions
+// add up at most 32 for each parameter, and 64 for each number of a layer.
+void check_products(const Config& config) {
+  constexpr double kMost = double(int64_t{1} << 62);
+  const auto& model = config.model;
+  const double width = double(model.heads * head_size(model));
+  const double d_model = double(model.d_model);
+  const double parameters =
+      double(model.layers) * d_model * (4 * width + 2 * double(model.d_ff)) +
+      d_model * (3 * double(model.vocabulary) + double(config.train.length));
+  require(128 * parameters <= kMost,
+          "model: fewer parameters are required than the some ", parameters,
+          " of model.layers, d_model, d_ff, heads and vocabulary");
+  const double widest =
+      std::max({d_model, width, double(model.d_ff), double(model.vocabulary)}) +
+      double(model.heads * config.lsh.rounds);
+  const double tokens = double(config.train.batch * config.train.length);
+  require(64 * tokens * widest * double(model.layers) <= kMost &&
+              tokens * double(config.train.accumulate) <= kMost,
+          "train.batch: fewer sequences, or shorter ones, are required than ",
+          config.train.batch, " of train.length = ", config.train.length,
+          " for a model of these sizes");
+}
+
 }  // namespace
 
 std::vector<std::string> layer_attentions(const ModelConfig& model) {
@@ -262,6 +287,7 @@ void check(const Config& config) {
       config.train.parameters == "device" || config.model.block == "reversible",
       "train.parameters: device is required by model.block = ",
       config.model.block, ", got host");
+  check_products(config);
 }
 
 }  // namespace reformer

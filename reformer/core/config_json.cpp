@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "reformer/core/errors.h"
+#include "reformer/core/json_text.h"
 #include "reformer/core/nearest_name.h"
 
 namespace reformer {
@@ -20,9 +21,16 @@ std::string shown(const Json& value) {
   return value.dump(-1, ' ', /*ensure_ascii=*/false, kReplace);
 }
 
+// As much as a sentence bears: a mistaken file may be of any size.
+std::string excerpt(const Json& value) {
+  constexpr size_t kMost = 100;
+  const std::string all = shown(value);
+  return all.size() <= kMost ? all : all.substr(0, kMost) + "...";
+}
+
 void require_type(bool holds, const char* key, const char* type,
                   const Json& given) {
-  require(holds, key, ": ", type, " is required, got ", shown(given));
+  require(holds, key, ": ", type, " is required, got ", excerpt(given));
 }
 
 bool is_int64(const Json& value) {
@@ -72,8 +80,11 @@ Json json_of(const Window& setting) { return name_of(setting); }
 // What a value on the command line is in JSON. Text that is not JSON stays a
 // string, which `assign` refuses with a message that shows it.
 Json parsed_or_string(const std::string& json, const std::string& text) {
-  auto value = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  return value.is_discarded() ? Json(text) : value;
+  try {
+    return parse_json<Json>(json);
+  } catch (const JsonError&) {
+    return text;
+  }
 }
 
 template <class T>
@@ -143,30 +154,9 @@ void require_new(std::set<std::string>& seen, const std::string& key) {
   require(seen.insert(key).second, "the key '", key, "' is given twice");
 }
 
-// The parser would keep the last of several values of a key and say nothing.
-Json parsed(const std::string& text) {
-  std::vector<std::set<std::string>> open_objects;
-  const auto require_new_keys = [&](int, Json::parse_event_t event, Json& at) {
-    using Event = Json::parse_event_t;
-    if (event == Event::object_start) open_objects.emplace_back();
-    if (event == Event::object_end) open_objects.pop_back();
-    if (event == Event::key) {
-      require_new(open_objects.back(), at.get<std::string>());
-    }
-    return true;
-  };
-  try {
-    return Json::parse(text, require_new_keys, /*allow_exceptions=*/true,
-                       /*ignore_comments=*/true);
-  } catch (const Json::parse_error& error) {
-    const std::string what = error.what();  // "[json.exception...] parse ..."
-    throw Error("malformed JSON: " + what.substr(what.find("] ") + 2));
-  }
-}
-
 void set_from_object(Config& config, const Json& root) {
   require(root.is_object(), "an object of settings is required, got ",
-          shown(root));
+          excerpt(root));
   std::set<std::string> seen;  // "a": {"b": 1} and "a.b": 1 are the same key
   const auto set = [&](const std::string& key, const Json& value) {
     require_new(seen, key);
@@ -186,8 +176,10 @@ void set_from_object(Config& config, const Json& root) {
 
 Config config_from_json(const std::string& text, const std::string& source) {
   Config config;
+  JsonLimits limits;
+  limits.comments = true;
   try {
-    set_from_object(config, parsed(text));
+    set_from_object(config, parse_json<Json>(text, limits));
   } catch (const Error& error) {
     throw Error(source + ": " + error.what());
   }
@@ -204,7 +196,7 @@ std::string config_to_json(const Config& config) {
   try {
     return root.dump(2);
   } catch (const Json::type_error&) {
-    throw Error("a config must be UTF-8 text, got the bytes " + shown(root));
+    throw Error("a config must be UTF-8 text, got the bytes " + excerpt(root));
   }
 }
 

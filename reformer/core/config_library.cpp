@@ -16,6 +16,8 @@
 namespace reformer {
 namespace {
 
+constexpr size_t kMostBytes = 1 << 20;
+
 struct Close {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
@@ -32,6 +34,8 @@ Config config_in_file(const std::string& path) {
   char part[4096];
   while (const size_t n = std::fread(part, 1, sizeof part, file.get())) {
     text.append(part, n);
+    require(text.size() <= kMostBytes, "cannot read the config ", path,
+            ": more than ", kMostBytes, " bytes are none");
   }
   // A directory opens, and fails only here.
   require_readable(!std::ferror(file.get()), path);

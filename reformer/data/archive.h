@@ -19,8 +19,11 @@ using VisitMember =
 // Calls visit(name, member) for each ordinary file of an archive, in its order.
 // The one file of a compressed one has its name without the ending. What
 // `visit` leaves unread is skipped. `path` says what `archive` is, by its
-// ending and in messages. Throws Error for what is no such archive, is damaged
-// or cut short; and where the library was built without libarchive.
+// ending and in messages. Nothing is written to disk: names, such as "../x",
+// are only names. Throws Error for what is no such archive, is damaged (as far
+// as the format has checksums: of a tar's members it has none) or cut short,
+// becomes a thousand times as long (archive_faults.h); and where the library
+// was built without libarchive.
 void for_each_in_archive(const std::string& path, ByteStream& archive,
                          const VisitMember& visit);
 

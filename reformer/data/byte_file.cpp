@@ -23,14 +23,20 @@ int64_t uninterrupted(const Call& call) {
   return result;
 }
 
+bool is_null(const struct stat& found) {
+  struct stat null {};
+  return stat("/dev/null", &null) == 0 && S_ISCHR(null.st_mode) &&
+         null.st_rdev == found.st_rdev;
+}
+
 }  // namespace
 
 // read() rather than mmap: a mapped file that somebody truncates ends the
 // program with SIGBUS, and its pages would count as memory of the program.
-ByteFile::ByteFile(const std::string& path)
+ByteFile::ByteFile(const std::string& path, int64_t most_kept)
     : path_(path == "-" ? "standard input" : path) {
   try {
-    open(path);
+    open(path, most_kept);
   } catch (...) {
     if (descriptor_ >= 0) close(descriptor_);
     throw;
@@ -39,7 +45,7 @@ ByteFile::ByteFile(const std::string& path)
 
 ByteFile::~ByteFile() { close(descriptor_); }
 
-void ByteFile::open(const std::string& path) {
+void ByteFile::open(const std::string& path, int64_t most_kept) {
   const bool is_input = path == "-";
   descriptor_ = static_cast<int>(uninterrupted([&] {
     return is_input ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
@@ -49,16 +55,28 @@ void ByteFile::open(const std::string& path) {
   struct stat found {};
   if (fstat(descriptor_, &found) != 0) throw_unreadable(std::strerror(errno));
   if (S_ISDIR(found.st_mode)) throw_unreadable("it is a directory");
+  // /dev/zero has no end; a terminal has, and /dev/null is one.
+  const bool device = S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode);
+  if (device && !isatty(descriptor_) && !is_null(found)) {
+    throw_unreadable("it is a device, not a file");
+  }
   size_ = found.st_size;
   // Files of /proc are ordinary ones of size 0.
-  if (is_input || !S_ISREG(found.st_mode) || size_ == 0) keep_all();
+  if (is_input || !S_ISREG(found.st_mode) || size_ == 0) {
+    keep_all(most_kept);
+  }
   require(size_ > 0, path_, " is empty");
 }
 
-void ByteFile::keep_all() {
+void ByteFile::keep_all(int64_t most_kept) {
   constexpr size_t kPart = 1 << 16;
   size_t used = 0;
   for (int64_t n = 1; n > 0; used += static_cast<size_t>(n)) {
+    if (static_cast<int64_t>(used) > most_kept) {
+      throw_unreadable("it has more than " + std::to_string(most_kept) +
+                       " bytes, a quarter of this machine's memory; write them "
+                       "to a file");
+    }
     if (kept_.size() - used < kPart) kept_.resize(2 * used + kPart);
     n = uninterrupted([&] {
       return ::read(descriptor_, kept_.data() + used, kept_.size() - used);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,7 +11,7 @@
 #include <filesystem>
 
 #include "reformer/core/errors.h"
-#include "reformer/core/xxhash64.h"
+#include "reformer/data/private_files.h"
 
 namespace reformer {
 
@@ -24,7 +25,8 @@ constexpr char kRemedy[] = "; task.cache names another folder";
 class Lock {
  public:
   explicit Lock(const fs::path& path)
-      : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+      : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                     kPrivateFile)) {
     require(file_ >= 0, "cannot write ", path.string(), ": ",
             std::strerror(errno), kRemedy);
   }
@@ -42,20 +44,40 @@ class Lock {
   int file_;
 };
 
-fs::path cache_path(const CacheRequest& request, const fs::path& folder) {
-  const fs::path source = fs::absolute(request.source).lexically_normal();
-  const fs::path name = source.has_filename() ? source.filename()
-                                              : source.parent_path().filename();
-  return folder /
-         (name.string() + "-" +
-          xxhash64_hex(source.string() + '\0' + request.form) + ".cache");
+fs::path source_of(const CacheRequest& request) {
+  return fs::absolute(request.source).lexically_normal();
 }
 
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  require(!error, "cannot make the folder ", folder.string(), ": ",
-          error.message(), kRemedy);
+fs::path cache_path(const CacheRequest& request, const fs::path& folder) {
+  // For people who look into the folder; the digits tell them apart.
+  constexpr size_t kMostOfName = 64;
+  constexpr size_t kDigits = 32;
+  const fs::path source = source_of(request);
+  const fs::path name = source.has_filename() ? source.filename()
+                                              : source.parent_path().filename();
+  Sha256 place;
+  place.add(source.string() + '\0' + request.form);
+  return folder / (name.string().substr(0, kMostOfName) + "-" +
+                   hex(place.finish()).substr(0, kDigits) + ".cache");
+}
+
+CacheKey key_of(const CacheRequest& request,
+                const std::vector<ListedFile>& files) {
+  const auto signature = signature_of(files);
+  Sha256 key;
+  key.add(source_of(request).string() + '\0' + request.form + '\0');
+  key.add(signature.data(), signature.size());
+  return key.finish();
+}
+
+// Says what to do about a full disk, or a folder that others may write.
+template <class Call>
+void with_remedy(const Call& write) {
+  try {
+    write();
+  } catch (const Error& error) {
+    throw Error(error.what() + std::string(kRemedy));
+  }
 }
 
 // What killed processes left. Nobody writes it now: the lock is ours.
@@ -70,20 +92,10 @@ void remove_unfinished(const fs::path& path) {
   }
 }
 
-// Says what to do about a full disk.
-template <class Call>
-void with_remedy(const Call& write) {
-  try {
-    write();
-  } catch (const Error& error) {
-    throw Error(error.what() + std::string(kRemedy));
-  }
-}
-
-void write_cache(const fs::path& path, uint64_t signature,
+void write_cache(const fs::path& path, const CacheKey& key,
                  Collection& collection, const Decode& decode,
                  DecodeObserver& observer) {
-  CacheWriter writer(path.string(), signature);
+  CacheWriter writer(path.string(), key);
   const auto tell = [&] {
     observer.decoding(collection.path(), collection.done(), collection.size());
   };
@@ -97,6 +109,15 @@ void write_cache(const fs::path& path, uint64_t signature,
           " holds no data: ", collection.files().size(),
           " files, and nothing in them");
   with_remedy([&] { writer.finish(decoded.labels, decoded.skipped); });
+}
+
+// Before they were private, folders were made with the permissions of others.
+fs::path folder_of(const CacheRequest& request) {
+  const bool chosen = !request.folder.empty();
+  const fs::path folder = chosen ? request.folder : default_cache_folder();
+  if (!chosen) ::chmod(folder.c_str(), kPrivateFolder);
+  with_remedy([&] { make_private_folder(folder); });
+  return folder;
 }
 
 }  // namespace
@@ -119,23 +140,21 @@ std::shared_ptr<const CacheFile> cached(const CacheRequest& request,
                                         const Decode& decode,
                                         DecodeObserver& observer) {
   Collection collection(request.source);
-  const uint64_t signature = signature_of(collection.files());
-  const fs::path folder =
-      request.folder.empty() ? default_cache_folder() : request.folder;
+  const CacheKey key = key_of(request, collection.files());
+  const fs::path folder = folder_of(request);
   const fs::path path = cache_path(request, folder);
-  if (auto cache = CacheFile::open(path.string(), signature)) return cache;
+  if (auto cache = CacheFile::open(path.string(), key)) return cache;
 
-  make_folder(folder);
   Lock lock(path.string() + ".lock");
   if (!lock.try_take()) {
     observer.warned("waiting for another process, which decodes " +
                     request.source);
     lock.take();
   }
-  if (auto cache = CacheFile::open(path.string(), signature)) return cache;
+  if (auto cache = CacheFile::open(path.string(), key)) return cache;
   remove_unfinished(path);
-  write_cache(path, signature, collection, decode, observer);
-  auto cache = CacheFile::open(path.string(), signature);
+  write_cache(path, key, collection, decode, observer);
+  auto cache = CacheFile::open(path.string(), key);
   require(cache != nullptr, path.string(),
           ": damaged while it was written; is the disk in order?");
   return cache;

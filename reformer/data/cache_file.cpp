@@ -1,32 +1,31 @@
 #include "reformer/data/cache_file.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
 #include "reformer/core/errors.h"
 #include "reformer/core/xxhash64.h"
+#include "reformer/data/private_files.h"
 
 namespace reformer {
 namespace {
 
-constexpr char kMagic[8] = {'r', 'f', 'c', 'a', 'c', 'h', 'e', '1'};
+constexpr char kMagic[8] = {'r', 'f', 'c', 'a', 'c', 'h', 'e', '2'};
 constexpr int64_t kHeaderBytes = 4096;  // so that the payload begins a page
-// Of what was read; the system maps as much again around it.
-constexpr int64_t kResidentBytes = 32 << 20;
 
 int64_t block_count(int64_t payload_bytes) {
-  return (payload_bytes + kCacheBlock - 1) / kCacheBlock;
+  return payload_bytes / kCacheBlock + (payload_bytes % kCacheBlock != 0);
 }
 
-int64_t file_bytes_of(const CacheHeader& header) {
-  return kHeaderBytes + header.payload_bytes + header.label_bytes +
-         8 * block_count(header.payload_bytes);
+// Takes away what is there from what the header claims, never the other way
+// round: sums of claims may overflow.
+bool sizes_fill(const CacheHeader& header, int64_t file_bytes) {
+  const int64_t data = file_bytes - kHeaderBytes;
+  if (header.payload_bytes < 0 || header.payload_bytes > data) return false;
+  const int64_t labels =
+      data - header.payload_bytes - 8 * block_count(header.payload_bytes);
+  return labels >= 0 && header.label_bytes == labels && header.skipped >= 0;
 }
 
 uint64_t hash_of(const CacheHeader& header) {
@@ -40,32 +39,14 @@ std::string tail_of(const std::string& labels,
   return tail;
 }
 
-bool is_header_of(const CacheHeader& header, uint64_t signature,
-                  int64_t file_bytes) {
-  return std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
-         header.hash == hash_of(header) && header.signature == signature &&
-         file_bytes_of(header) == file_bytes;
+std::span<uint8_t> bytes_of(void* data, size_t size) {
+  return {static_cast<uint8_t*>(data), size};
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path)
-      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 }  // namespace
 
-CacheWriter::CacheWriter(const std::string& path, uint64_t signature)
-    : file_(path), signature_(signature) {
+CacheWriter::CacheWriter(const std::string& path, const CacheKey& key)
+    : file_(path, kPrivateFile), key_(key) {
   block_.reserve(kCacheBlock);
 }
 
@@ -97,7 +78,7 @@ void CacheWriter::finish(const std::string& labels, int64_t skipped) {
               static_cast<int64_t>(tail.size()));
   CacheHeader header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
-  header.signature = signature_;
+  header.key = key_;
   header.payload_bytes = written_;
   header.label_bytes = static_cast<int64_t>(labels.size());
   header.skipped = skipped;
@@ -108,43 +89,31 @@ void CacheWriter::finish(const std::string& labels, int64_t skipped) {
 }
 
 std::shared_ptr<const CacheFile> CacheFile::open(const std::string& path,
-                                                 uint64_t signature) {
-  const Descriptor file(path);
-  struct stat found {};
-  CacheHeader header{};
-  if (file.number() < 0 || fstat(file.number(), &found) != 0 ||
-      pread(file.number(), &header, sizeof header, 0) != sizeof header ||
-      !is_header_of(header, signature, found.st_size)) {
+                                                 const CacheKey& key) {
+  std::error_code none;
+  if (!is_private_file(path) ||
+      std::filesystem::file_size(path, none) < kHeaderBytes) {
     return nullptr;
   }
-  void* map = mmap(nullptr, static_cast<size_t>(found.st_size), PROT_READ,
-                   MAP_SHARED, file.number(), 0);
-  require(map != MAP_FAILED, "cannot map ", path, ": ", std::strerror(errno));
-  const std::shared_ptr<CacheFile> cache(
-      new CacheFile(path, header, static_cast<const uint8_t*>(map)));
-  return cache->read_tail() ? cache : nullptr;
+  const std::shared_ptr<CacheFile> cache(new CacheFile(path));
+  return cache->read_header(key) && cache->read_tail() ? cache : nullptr;
 }
 
-CacheFile::CacheFile(const std::string& path, const CacheHeader& header,
-                     const uint8_t* map)
-    : path_(path),
-      header_(header),
-      map_(map),
-      hashes_(static_cast<size_t>(block_count(header.payload_bytes))),
-      checked_(new std::atomic<bool>[hashes_.size()]()) {}
-
-CacheFile::~CacheFile() {
-  munmap(const_cast<uint8_t*>(map_), static_cast<size_t>(file_bytes()));
+bool CacheFile::read_header(const CacheKey& key) {
+  file_.read(0, bytes_of(&header_, sizeof header_));
+  return std::memcmp(header_.magic, kMagic, sizeof kMagic) == 0 &&
+         header_.hash == hash_of(header_) && header_.key == key &&
+         sizes_fill(header_, file_.size());
 }
-
-int64_t CacheFile::file_bytes() const { return file_bytes_of(header_); }
-const uint8_t* CacheFile::payload() const { return map_ + kHeaderBytes; }
 
 bool CacheFile::read_tail() {
-  const auto* labels =
-      reinterpret_cast<const char*>(payload()) + header_.payload_bytes;
-  labels_.assign(labels, static_cast<size_t>(header_.label_bytes));
-  std::memcpy(hashes_.data(), labels + header_.label_bytes, 8 * hashes_.size());
+  hashes_.resize(static_cast<size_t>(block_count(size())));
+  checked_.reset(new std::atomic<bool>[hashes_.size()]());
+  labels_.resize(static_cast<size_t>(header_.label_bytes));
+  const int64_t begin = kHeaderBytes + size();
+  file_.read(begin, bytes_of(labels_.data(), labels_.size()));
+  file_.read(begin + header_.label_bytes,
+             bytes_of(hashes_.data(), 8 * hashes_.size()));
   const std::string tail = tail_of(labels_, hashes_);
   return xxhash64(tail.data(), tail.size()) == header_.tail_hash;
 }
@@ -152,31 +121,25 @@ bool CacheFile::read_tail() {
 void CacheFile::check_block(int64_t block) const {
   if (checked_[block]) return;
   const int64_t begin = block * kCacheBlock;
-  const int64_t bytes = std::min(kCacheBlock, size() - begin);
-  // One request to the disk instead of one for each page.
-  madvise(const_cast<uint8_t*>(payload() + begin), size_t(bytes),
-          MADV_WILLNEED);
-  require(xxhash64(payload() + begin, size_t(bytes)) == hashes_[block], path_,
+  std::vector<uint8_t> bytes(size_t(std::min(kCacheBlock, size() - begin)));
+  file_.read(kHeaderBytes + begin, bytes);
+  require(xxhash64(bytes.data(), bytes.size()) == hashes_[block], path(),
           ": damaged at byte ", begin,
           " of what was decoded; remove the file, and it is decoded anew");
   checked_[block] = true;
-  touched_ += bytes;
 }
 
 void CacheFile::read(int64_t begin, std::span<uint8_t> out) const {
   if (out.empty()) return;
-  const int64_t end = begin + static_cast<int64_t>(out.size());
-  for (int64_t block = begin / kCacheBlock; block * kCacheBlock < end;
+  const auto count = static_cast<int64_t>(out.size());
+  require(begin >= 0 && begin <= size() && count <= size() - begin, path(),
+          ": of ", size(), " bytes that were decoded, ", count, " from ", begin,
+          " on are asked for; remove the file, and it is decoded anew");
+  for (int64_t block = begin / kCacheBlock; block * kCacheBlock < begin + count;
        ++block) {
     check_block(block);
   }
-  std::memcpy(out.data(), payload() + begin, out.size());
-  touched_ += static_cast<int64_t>(out.size());
-  // The system keeps the pages; they no longer count as ours.
-  if (touched_ > kResidentBytes) {
-    touched_ = 0;
-    madvise(const_cast<uint8_t*>(map_), size_t(file_bytes()), MADV_DONTNEED);
-  }
+  file_.read(kHeaderBytes + begin, out);
 }
 
 }  // namespace reformer

@@ -1,6 +1,6 @@
-// A file of decoded bytes, written once and then mapped.
+// A file of decoded data, which is written once and read in place.
 //
-//   [0, 4096)   header: magic, signature of the source, sizes, hashes
+//   [0, 4096)   header: magic, key of the source, sizes, hashes
 //   payload     the decoded bytes
 //   labels      a few more, kept in memory by whoever opens it
 //   hashes      XXH64 of each 256 KiB of the payload
@@ -14,15 +14,20 @@
 #include <vector>
 
 #include "reformer/core/atomic_file.h"
+#include "reformer/core/sha256.h"
+#include "reformer/data/byte_file.h"
 #include "reformer/data/bytes.h"
 
 namespace reformer {
 
 inline constexpr int64_t kCacheBlock = 1 << 18;
 
+// Of the source and the form: no two share one, by accident or on purpose.
+using CacheKey = Sha256Digest;
+
 struct CacheHeader {
   char magic[8];
-  uint64_t signature;
+  CacheKey key;
   int64_t payload_bytes;
   int64_t label_bytes;
   int64_t skipped;     // members that were left out as damaged
@@ -31,9 +36,10 @@ struct CacheHeader {
 };
 
 // Until `finish` there is no file of that name, whenever the program is killed.
+// Nobody but this user may read it: it holds what the source holds.
 class CacheWriter {
  public:
-  CacheWriter(const std::string& path, uint64_t signature);
+  CacheWriter(const std::string& path, const CacheKey& key);
 
   void append(std::span<const uint8_t> payload);
   void finish(const std::string& labels, int64_t skipped);
@@ -44,23 +50,23 @@ class CacheWriter {
   void write_block();
 
   AtomicFile file_;
-  uint64_t signature_;
+  CacheKey key_;
   int64_t written_ = 0;         // of the payload
   std::vector<uint8_t> block_;  // what is not yet
   std::vector<uint64_t> hashes_;
 };
 
-// The payload. Mapped, since the file never changes: a new one takes its name.
-// Of the pages that were read at most some 64 MiB stay resident. A block's hash
-// is checked when it is first read: a start need not read the whole file.
+// The payload, read where and when it is asked for. A block's hash is checked
+// when it is first read: a start need not read the whole file.
 class CacheFile : public Bytes {
  public:
-  // Null where there is no whole cache file of this signature.
+  // Null where there is no whole cache file of this key, or it is not ours
+  // alone to write (private_files.h). Nothing in the header is believed before
+  // it fits the file's size.
   static std::shared_ptr<const CacheFile> open(const std::string& path,
-                                               uint64_t signature);
-  ~CacheFile() override;
+                                               const CacheKey& key);
 
-  const std::string& path() const override { return path_; }
+  const std::string& path() const override { return file_.path(); }
   int64_t size() const override { return header_.payload_bytes; }
   // Throws Error where the bytes are not those that were written.
   void read(int64_t begin, std::span<uint8_t> out) const override;
@@ -69,20 +75,16 @@ class CacheFile : public Bytes {
   int64_t skipped() const { return header_.skipped; }
 
  private:
-  CacheFile(const std::string& path, const CacheHeader& header,
-            const uint8_t* map);
+  explicit CacheFile(const std::string& path) : file_(path) {}
+  bool read_header(const CacheKey& key);
   bool read_tail();
   void check_block(int64_t block) const;
-  int64_t file_bytes() const;
-  const uint8_t* payload() const;
 
-  std::string path_;
-  CacheHeader header_;
-  const uint8_t* map_;  // the whole file
+  ByteFile file_;
+  CacheHeader header_{};
   std::string labels_;
   std::vector<uint64_t> hashes_;
   std::unique_ptr<std::atomic<bool>[]> checked_;  // by block
-  mutable std::atomic<int64_t> touched_ = 0;      // since pages were let go
 };
 
 }  // namespace reformer

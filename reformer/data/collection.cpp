@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "reformer/core/errors.h"
+#include "reformer/data/archive_faults.h"
 #include "reformer/data/byte_file.h"
 
 namespace reformer {
@@ -32,7 +33,10 @@ class FileStream : public ByteStream {
     const int64_t origin = whence == SEEK_SET   ? 0
                            : whence == SEEK_CUR ? at_
                                                 : file_.size();
-    at_ = std::clamp<int64_t>(origin + offset, 0, file_.size());
+    // An archive's own numbers: any.
+    int64_t target;
+    if (__builtin_add_overflow(origin, offset, &target)) target = file_.size();
+    at_ = std::clamp<int64_t>(target, 0, file_.size());
     return at_;
   }
 
@@ -58,9 +62,13 @@ bool is_hidden(const std::string& name) {
 
 // `path` is the way to it from anywhere, `name` that from the collection: empty
 // where the collection is this very archive, whose members then are by their
-// own names.
+// own names. An archive may hold itself: `depth` are those around it.
 void visit_all(const std::string& path, const std::string& name,
-               ByteStream& bytes, const VisitMember& visit) {
+               ByteStream& bytes, const VisitMember& visit, int depth = 0) {
+  constexpr int kDeepest = 8;
+  require(depth < kDeepest, "cannot read ", path,
+          ": archives within archives, more than ", kDeepest,
+          " of them; unpack it by hand, or leave it out");
   for_each_in_archive(
       path, bytes, [&](const std::string& inner, ByteStream& member) {
         if (is_hidden(inner)) return;
@@ -68,7 +76,7 @@ void visit_all(const std::string& path, const std::string& name,
         if (archive_kind(inner) == ArchiveKind::kNone) {
           visit(whole, member);
         } else {
-          visit_all(path + "/" + inner, whole, member, visit);
+          visit_all(path + "/" + inner, whole, member, visit, depth + 1);
         }
       });
 }
@@ -85,8 +93,13 @@ Collection::Collection(const std::string& path)
 
 void Collection::for_each(const VisitMember& visit) {
   int64_t before = 0;
+  Expansion expansion(path_, size_);
+  const auto counted = [&](const std::string& name, ByteStream& member) {
+    CountedStream stream(member, [&](size_t n) { expansion.add_output(n); });
+    visit(name, stream);
+  };
   for (const auto& file : files_) {
-    visit_file(file, before, visit);
+    visit_file(file, before, counted);
     before += file.size;
     done_ = before;
   }

@@ -73,8 +73,9 @@ class ImageDecoder {
   }
 
  private:
-  static constexpr size_t kPictures = 256;  // decoded at once
+  static constexpr size_t kPictures = 256;  // decoded at once, at most
   static constexpr size_t kReadBytes = 64 << 20;
+  static constexpr size_t kDecodedBytes = 256 << 20;
   static constexpr size_t kMostBytes = 256 << 20;  // of one picture
 
   void take_picture(const std::string& name, ByteStream& member) {
@@ -86,7 +87,12 @@ class ImageDecoder {
     }
     read_bytes_ += picture.bytes.size();
     read_.push_back(std::move(picture));
-    if (read_.size() == kPictures || read_bytes_ > kReadBytes) flush();
+    const size_t decoded_bytes =
+        read_.size() * 3 * size_t(image_size_ * image_size_);
+    if (read_.size() == kPictures || read_bytes_ > kReadBytes ||
+        decoded_bytes > kDecodedBytes) {
+      flush();
+    }
   }
 
   void decode(Picture& picture) const {
@@ -114,23 +120,29 @@ class ImageDecoder {
 
   void take_rows(const std::string& name, ByteStream& member) {
     const auto header = read_npy_header(member);
+    require(header.columns <= 3 * kMostPixels, "rows of at most ",
+            3 * kMostPixels, " bytes are required, got ", header.columns);
     const auto side = std::llround(std::sqrt(double(header.columns) / 3));
     require(side > 0 && 3 * side * side == header.columns,
             "rows of 3 side^2 bytes are required, got ", header.columns);
-    std::vector<uint8_t> planes(static_cast<size_t>(header.columns));
     for (int64_t row = 0; row < header.rows; ++row) {
-      require(read_up_to(member, planes) == planes.size(), "it ends in row ",
-              row, " of ", header.rows);
+      const auto planes = read_claimed(member, size_t(header.columns));
+      require(planes.size() == size_t(header.columns), "it ends in row ", row,
+              " of ", header.rows);
       put(name, square_image(interleaved(planes, side), image_size_).rgb);
     }
+    // An archive compares its checksum at a member's end.
+    uint8_t more;
+    require(member.read({&more, 1}) == 0, "it goes on after its ", header.rows,
+            " rows");
   }
 
-  static Image interleaved(const std::vector<uint8_t>& planes, int64_t side) {
+  static Image interleaved(const std::string& planes, int64_t side) {
     const auto pixels = static_cast<size_t>(side * side);
     Image image{side, side, std::vector<uint8_t>(planes.size())};
     for (size_t i = 0; i < pixels; ++i) {
       for (size_t c = 0; c < 3; ++c) {
-        image.rgb[3 * i + c] = planes[c * pixels + i];
+        image.rgb[3 * i + c] = static_cast<uint8_t>(planes[c * pixels + i]);
       }
     }
     return image;

@@ -9,7 +9,6 @@
 #include <system_error>
 
 #include "reformer/core/errors.h"
-#include "reformer/core/xxhash64.h"
 #include "reformer/data/byte_file.h"
 
 namespace reformer {
@@ -32,6 +31,16 @@ bool is_hidden(const fs::path& path) {
   return path.filename().string().starts_with(".");
 }
 
+// A link that leads nowhere, or in a circle, is none.
+bool is_ordinary(const fs::directory_entry& entry, std::error_code& error) {
+  std::error_code fault;
+  const bool ordinary = entry.is_regular_file(fault);
+  const bool leads_nowhere = fault == std::errc::no_such_file_or_directory ||
+                             fault == std::errc::too_many_symbolic_link_levels;
+  if (fault && !leads_nowhere) error = fault;
+  return ordinary;
+}
+
 ListedFile listed(const std::string& path, const std::string& name) {
   const auto status = status_of(path);
   return {
@@ -47,7 +56,7 @@ std::vector<ListedFile> files_below(const std::string& folder) {
        at.increment(error)) {
     if (is_hidden(at->path())) {
       at.disable_recursion_pending();
-    } else if (at->is_regular_file(error)) {
+    } else if (is_ordinary(*at, error)) {
       const std::string path = at->path().string();
       files.push_back(
           listed(path, fs::path(path).lexically_relative(folder).string()));
@@ -83,16 +92,16 @@ std::vector<ListedFile> files_of(const std::string& path) {
   return {listed(path, fs::path(path).filename().string())};
 }
 
-uint64_t signature_of(const std::vector<ListedFile>& files) {
-  std::string facts;
+Sha256Digest signature_of(const std::vector<ListedFile>& files) {
+  Sha256 facts;
   const size_t step = (files.size() + kSampledFiles - 1) / kSampledFiles;
   for (size_t i = 0; i < files.size(); ++i) {
     const auto& file = files[i];
-    facts += file.name + '\0' + std::to_string(file.size) + '\0' +
-             std::to_string(file.modified) + '\0';
-    if (i % step == 0) facts += xxhash64_hex(sample_of(file));
+    facts.add(file.name + '\0' + std::to_string(file.size) + '\0' +
+              std::to_string(file.modified) + '\0');
+    if (i % step == 0) facts.add(sample_of(file));
   }
-  return xxhash64(facts.data(), facts.size());
+  return facts.finish();
 }
 
 }  // namespace reformer

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "reformer/core/sha256.h"
+
 namespace reformer {
 
 struct ListedFile {
@@ -21,9 +23,9 @@ bool is_folder(const std::string& path);
 // Throws Error, with the path and the reason, when it cannot be read.
 std::vector<ListedFile> files_of(const std::string& path);
 
-// 64 bits that change when a file is added, removed, renamed, resized or
+// A digest that changes when a file is added, removed, renamed, resized or
 // written: of names, sizes and times, and of the first and last bytes of the
 // files, at most 64 of them, for copies that keep the time.
-uint64_t signature_of(const std::vector<ListedFile>& files);
+Sha256Digest signature_of(const std::vector<ListedFile>& files);
 
 }  // namespace reformer

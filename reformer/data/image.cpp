@@ -16,7 +16,26 @@ bool begins_with(std::span<const uint8_t> bytes, std::string_view magic) {
                     [](char a, uint8_t b) { return uint8_t(a) == b; });
 }
 
+std::mutex large_pictures;
+
 }  // namespace
+
+// The most of which a byte can tell: deflate a thousand of a PNG's bytes, each
+// of 8 pixels of one bit; one bit of a JPEG an even block, 8 x 8 of every
+// fourth pixel and row. Headers count as well: small files are never refused.
+void require_possible_size(const char* format, int64_t width, int64_t height,
+                           size_t bytes) {
+  constexpr int64_t kPixelsOfByte = 8192 + 64;
+  require(width > 0 && height > 0 && width <= kMostPixels / height, format,
+          ": ", width, " x ", height, " pixels are too many");
+  require(width * height / kPixelsOfByte <= static_cast<int64_t>(bytes), format,
+          ": ", width, " x ", height, " pixels cannot be in ", bytes, " bytes");
+}
+
+DecodingTurn::DecodingTurn(int64_t width, int64_t height) {
+  constexpr int64_t kLarge = int64_t{1} << 24;
+  if (width * height > kLarge) alone_ = std::unique_lock(large_pictures);
+}
 
 bool is_image_name(const std::string& name) {
   const size_t dot = name.rfind('.');

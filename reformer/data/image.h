@@ -1,7 +1,9 @@
 // Pictures in memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +18,21 @@ struct Image {
 
 // What no picture of a data set exceeds, but a damaged header may.
 inline constexpr int64_t kMostPixels = int64_t{1} << 27;
+
+// Throws Error unless a file of so many bytes can hold so many pixels, at most
+// kMostPixels: before memory is taken for them. `format` begins the message.
+void require_possible_size(const char* format, int64_t width, int64_t height,
+                           size_t bytes);
+
+// Held while a picture is decoded. Those of more than 2^24 pixels wait for each
+// other: a gigabyte for each of many threads could be more than there is.
+class DecodingTurn {
+ public:
+  DecodingTurn(int64_t width, int64_t height);
+
+ private:
+  std::unique_lock<std::mutex> alone_;
+};
 
 // Names of files that are taken for pictures: .png, .jpg, .jpeg.
 bool is_image_name(const std::string& name);

@@ -27,6 +27,15 @@ void take_message(j_common_ptr jpeg, int level) {
   }
 }
 
+// A progressive JPEG is a series of scans over all of it. Programs write some
+// ten; thousands of empty ones, a few bytes each, would take minutes.
+void limit_scans(j_common_ptr jpeg) {
+  constexpr int kMostScans = 100;
+  const int scan =
+      reinterpret_cast<jpeg_decompress_struct*>(jpeg)->input_scan_number;
+  require(scan <= kMostScans, "JPEG: more than ", kMostScans, " scans");
+}
+
 // Exceptions pass through libjpeg's frames, which hold nothing to be destroyed:
 // its memory is freed by jpeg_destroy_decompress. (Debian and Ubuntu compile it
 // with unwind tables, as every x86-64 and ARM64 library has.)
@@ -37,6 +46,8 @@ class Decompression {
     errors_.error_exit = throw_fault;
     errors_.emit_message = take_message;
     jpeg_create_decompress(&jpeg_);
+    progress_.progress_monitor = limit_scans;
+    jpeg_.progress = &progress_;
     jpeg_mem_src(&jpeg_, bytes.data(), bytes.size());
   }
   ~Decompression() { jpeg_destroy_decompress(&jpeg_); }
@@ -49,6 +60,7 @@ class Decompression {
  private:
   jpeg_decompress_struct jpeg_{};
   jpeg_error_mgr errors_{};
+  jpeg_progress_mgr progress_{};
 };
 
 bool is_cmyk(J_COLOR_SPACE space) {
@@ -69,9 +81,10 @@ void put_cmyk_row(const std::vector<uint8_t>& cmyk, uint8_t* rgb) {
 Image decode_jpeg(std::span<const uint8_t> bytes) {
   Decompression jpeg(bytes);
   jpeg_read_header(jpeg.get(), TRUE);
+  require_possible_size("JPEG", jpeg->image_width, jpeg->image_height,
+                        bytes.size());
+  const DecodingTurn turn(jpeg->image_width, jpeg->image_height);
   const int64_t pixels = int64_t{jpeg->image_width} * jpeg->image_height;
-  require(pixels > 0 && pixels <= kMostPixels, "JPEG: ", jpeg->image_width,
-          " x ", jpeg->image_height, " pixels are too many");
   const bool cmyk = is_cmyk(jpeg->jpeg_color_space);
   jpeg->out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
   jpeg_start_decompress(jpeg.get());

@@ -39,9 +39,10 @@ NpyHeader shape_in(const std::string& text) {
   NpyHeader shape;
   const auto rows =
       std::from_chars(text.data() + found + key.size(), end, shape.rows);
-  if (rows.ec != std::errc() || *rows.ptr != ',') return {};
+  if (rows.ec != std::errc() || rows.ptr == end || *rows.ptr != ',') return {};
   const auto columns = std::from_chars(rows.ptr + 1, end, shape.columns);
-  const bool two = columns.ec == std::errc() && *columns.ptr == ')';
+  const bool two =
+      columns.ec == std::errc() && columns.ptr != end && *columns.ptr == ')';
   return two ? shape : NpyHeader{};
 }
 
@@ -61,7 +62,7 @@ NpyHeader read_npy_header(ByteStream& stream) {
               holds(text, "'fortran_order':False") && shape.rows > 0 &&
               shape.columns > 0,
           "an array of uint8 with two dimensions in C order is required, got ",
-          text);
+          text.substr(0, 100));
   return shape;
 }
 

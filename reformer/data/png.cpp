@@ -35,9 +35,9 @@ Image decode_png(std::span<const uint8_t> bytes) {
   PngImage png;
   png.require_good(
       png_image_begin_read_from_memory(png.get(), bytes.data(), bytes.size()));
+  require_possible_size("PNG", png->width, png->height, bytes.size());
+  const DecodingTurn turn(png->width, png->height);
   const int64_t pixels = int64_t{png->width} * png->height;
-  require(pixels > 0 && pixels <= kMostPixels, "PNG: ", png->width, " x ",
-          png->height, " pixels are too many");
   png->format = PNG_FORMAT_RGB;
   Image image{png->width, png->height,
               std::vector<uint8_t>(static_cast<size_t>(3 * pixels))};

@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "reformer/core/errors.h"
+#include "reformer/model/memory_limits.h"
 #include "reformer/model/parts.h"
 #include "reformer/ops/device.h"
 #include "reformer/ops/interval_statistics.h"
@@ -23,7 +24,8 @@ int64_t embedding_chunk(const ModelConfig& model, int64_t batch,
 }
 
 LanguageModel::LanguageModel(const Config& config, const Placement& placement)
-    : config_((check(config), config)),
+    : config_((check(config), require_memory_for_parameters(config, placement),
+               config)),
       store_(static_cast<uint64_t>(config.train.seed), placement),
       embedding_(
           store_.normal("embedding.weight",

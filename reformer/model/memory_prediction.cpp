@@ -200,6 +200,7 @@ class Moments {
         sizes_(config, device),
         kinds_(layer_attentions(config.model)),
         counts_(count_parameters(config)) {
+    for (const auto& kind : kinds_) kept_.push_back(kept_with(kind));
     base_.parameters = resident() * kFloat;
     base_.optimizer_state =
         optimizer_bytes(config, others(), resident() - others());
@@ -220,6 +221,23 @@ class Moments {
   }
 
  private:
+  // Of the first layers, for backward.
+  struct Kept {
+    int64_t bucket_ids = 0;
+    int64_t activations = 0;
+  };
+
+  // By one layer more than kept_ has so far.
+  Kept kept_with(const std::string& kind) const {
+    Kept kept = kept_.back();
+    kept.bucket_ids += bucket_ids(kind);
+    if (keeps_activations(config_)) {
+      kept.activations += attention_activations(config_, kind, device_) +
+                          feed_forward_activations(config_, device_);
+    }
+    return kept;
+  }
+
   // When layers above `layer` are done with: backward goes from the last to
   // the first.
   MemoryPrediction moment(int64_t layer, const std::string& part,
@@ -229,14 +247,9 @@ class Moments {
     // Kept activations have the streams among them.
     moment.streams = (keeps_activations(config_) ? 2 : 4) * sizes_.stream +
                      17 * sizes_.tokens;
-    for (int64_t i = 0; i <= layer && i < config_.model.layers; ++i) {
-      moment.bucket_ids += bucket_ids(kinds_[i]);
-      if (keeps_activations(config_)) {
-        moment.activations +=
-            attention_activations(config_, kinds_[i], device_) +
-            feed_forward_activations(config_, device_);
-      }
-    }
+    const auto layers = std::min(layer + 1, config_.model.layers);
+    moment.bucket_ids = kept_[size_t(layers)].bucket_ids;
+    moment.activations = kept_[size_t(layers)].activations;
     moment.part = part;
     moment.working = working;
     return moment;
@@ -325,9 +338,10 @@ class Moments {
     }
     const int64_t layers = config_.model.layers;
     const int64_t done = std::max<int64_t>(layers - layer, 0);
-    return (counts_.head +
-            (counts_.attention + counts_.feed_forward) * done / layers) *
-           kFloat;
+    // The product of two counts may be more than 64 bits hold.
+    const auto of_blocks =
+        static_cast<int64_t>(__int128{blocks()} * done / layers);
+    return (counts_.head + of_blocks) * kFloat;
   }
 
   int64_t bucket_ids(const std::string& kind) const {
@@ -341,6 +355,7 @@ class Moments {
   const std::vector<std::string> kinds_;
   const ParameterCounts counts_;
   MemoryPrediction base_;
+  std::vector<Kept> kept_ = std::vector<Kept>(1);  // by how many layers
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <limits>
 #include <numeric>
 
 #include "reformer/core/bucket_count.h"
@@ -91,9 +91,13 @@ int64_t tokens_per_step(const Config& config) {
 int64_t longest_input(const Config& config) {
   if (config.model.positions == "learned") return config.train.length;
   if (config.model.positions == "sinusoid") return 0;
-  const auto& shape = config.model.axial_shape;
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1},
-                         std::multiplies<>());
+  int64_t longest = 1;
+  for (const int64_t length : config.model.axial_shape) {
+    if (__builtin_mul_overflow(longest, length, &longest)) {
+      return std::numeric_limits<int64_t>::max();
+    }
+  }
+  return longest;
 }
 
 ParameterCounts count_parameters(const Config& config) {

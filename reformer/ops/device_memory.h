@@ -7,6 +7,9 @@
 
 namespace reformer {
 
+// All that the device has, free or not.
+int64_t device_memory_bytes(c10::Device device);
+
 // From here on LibTorch takes no more of the device than this, CUDA's own
 // memory aside; what would need more is out of memory, a c10::Error.
 void limit_device_memory(c10::Device device, double gibibytes);

@@ -1,5 +1,6 @@
 #include "reformer/tasks/task.h"
 
+#include "reformer/model/memory_limits.h"
 #include "reformer/tasks/duplication.h"
 #include "reformer/tasks/images.h"
 #include "reformer/tasks/text.h"
@@ -9,6 +10,7 @@ namespace reformer {
 std::unique_ptr<Task> make_task(const Config& config,
                                 DecodeObserver& observer) {
   check(config);
+  require_memory_for_batch(config.train);
   if (config.task.name == "duplication") {
     return std::make_unique<DuplicationTask>(config);
   }

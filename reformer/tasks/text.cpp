@@ -29,6 +29,11 @@ void require_evaluable(const char* key, const File& file, int64_t size) {
           " bytes, are none; a longer text or a file of its own is required");
 }
 
+// Of sparse files of exabytes too, of which a hundred times is too much.
+int64_t percent_of(int64_t size, int64_t percent) {
+  return size / 100 * percent + size % 100 * percent / 100;
+}
+
 // Uniform in [0, count); the remainder's bias is below count / 2^64.
 int64_t start_of(PhiloxKey key, int64_t count) {
   const auto bits = philox(key, {0, 0, 0, 0});
@@ -62,9 +67,9 @@ void TextTask::split_files(const TaskConfig& task, DecodeObserver& observer) {
   const int64_t size = data->size();
   const bool own_validation = !task.validation.empty();
   const bool own_test = !task.test.empty();
-  const int64_t test_begin = size * (own_test ? 100 : 95) / 100;
+  const int64_t test_begin = percent_of(size, own_test ? 100 : 95);
   const int64_t train_end =
-      size * (100 - (own_test ? 0 : 5) - (own_validation ? 0 : 5)) / 100;
+      percent_of(size, 100 - (own_test ? 0 : 5) - (own_validation ? 0 : 5));
 
   train_ = {data, 0, train_end};
   validation_ = {data, train_end, test_begin - train_end};
@@ -121,8 +126,9 @@ Batch TextTask::evaluation_batch(Split split, int64_t index) const {
   assert(index >= 0 && index < evaluation_batches(split));
   const Range& range = range_of(split);
   std::vector<int64_t> starts;
-  for (int64_t row = index * batch_; row < (index + 1) * batch_; ++row) {
-    if (row * length_ < range.size) starts.push_back(row * length_);
+  for (int64_t row = index * batch_;
+       row < (index + 1) * batch_ && row * length_ < range.size; ++row) {
+    starts.push_back(row * length_);
   }
   return windows(range, starts);
 }

@@ -5,6 +5,7 @@
 
 #include "reformer/core/config_json.h"
 #include "reformer/core/errors.h"
+#include "reformer/core/json_text.h"
 #include "reformer/core/xxhash64.h"
 
 namespace reformer {
@@ -78,12 +79,11 @@ std::string render_state(const CheckpointState& state) {
 CheckpointState parse_state(const std::string& text, const std::string& path) {
   require(!text.empty(), path, ": is empty");
   try {
-    const Json json = Json::parse(text);
+    const auto json = parse_json<Json>(text);
     check(json, text, path);
     return state_of(json, path);
-  } catch (const Json::parse_error& error) {
-    throw Error(path + ": damaged: no valid JSON at byte " +
-                std::to_string(error.byte));
+  } catch (const JsonError& error) {
+    throw Error(path + ": damaged: " + error.what());
   } catch (const Json::exception&) {
     throw Error(path + ": is no checkpoint's state");
   }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <exception>
 
+#include "reformer/model/memory_limits.h"
 #include "reformer/ops/device_memory.h"
 #include "reformer/train/evaluation.h"
 
@@ -39,6 +40,14 @@ Placement placed(Placement placement, const TrainConfig& train) {
   return placement;
 }
 
+// Before the model, whose parameters take their time to draw.
+Placement possible(const Config& config, const Placement& placement) {
+  check(config);
+  const Placement placed_so = placed(placement, config.train);
+  require_memory_for_step(config, placed_so);
+  return placed_so;
+}
+
 }  // namespace
 
 bool StepNumbers::finite() const {
@@ -53,7 +62,7 @@ StepNumbers StepGradients::read() const {
 
 Learner::Learner(const Config& config, const Placement& placement)
     : train_(config.train),
-      model_(config, placed(placement, config.train)),
+      model_(config, possible(config, placement)),
       optimizer_(make_optimizer(config.train, model_.parameters())) {
   if (model_.placement().blocks_on_host) {
     host_ = std::make_unique<HostParameters>(

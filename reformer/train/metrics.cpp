@@ -13,6 +13,7 @@
 
 #include "reformer/core/atomic_file.h"
 #include "reformer/core/errors.h"
+#include "reformer/core/json_text.h"
 #include "reformer/train/append_file.h"
 #include "reformer/train/tensorboard.h"
 
@@ -36,7 +37,7 @@ std::string line_of(int64_t step, const Scalars& scalars) {
 }
 
 MetricsLine parse_line(const std::string& text) {
-  const Json json = Json::parse(text);
+  const auto json = parse_json<Json>(text);
   MetricsLine line = {json.at("step").get<int64_t>(), {}};
   for (const auto& [name, value] : json.items()) {
     if (name == "step") continue;
@@ -61,7 +62,7 @@ std::vector<ReadLine> read_lines(const std::string& path) {
   while (std::getline(file, text) && !file.eof()) {
     try {
       lines.push_back({text, parse_line(text)});
-    } catch (const Json::exception&) {
+    } catch (const std::exception&) {
       throw Error(path + ", line " + std::to_string(lines.size() + 1) +
                   ": an object of a step and its numbers is required");
     }

@@ -8,12 +8,15 @@
 #include <utility>
 
 #include "reformer/core/errors.h"
+#include "reformer/core/json_text.h"
 
 namespace reformer {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;  // as it is written
+// As it is read: finding a member takes no longer for there being many.
+using SortedJson = nlohmann::json;
 
 constexpr char kMetadata[] = "__metadata__";
 
@@ -42,50 +45,32 @@ at::ScalarType type_named(const std::string& name) {
   throw Error("the type " + name + " is unknown");
 }
 
-// Refuses what nlohmann-json would let pass: a key given twice, where it keeps
-// the last one, depths that no header has, and a NUL, where it stops reading.
-Json parse_json(const std::string& text) {
-  using Event = Json::parse_event_t;
-  std::set<std::string> keys[3];  // by depth; of the open objects
-  const auto check = [&](int depth, Event event, Json& parsed) {
-    if (event == Event::object_start) {
-      require(depth < 2, "the header is nested too deep");
-      keys[depth + 1].clear();
-    }
-    if (event == Event::array_start) {
-      require(depth < 3, "the header is nested too deep");
-    }
-    if (event == Event::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      require(keys[depth].insert(key).second, "the header has '", key,
-              "' twice");
-    }
-    return true;
-  };
-  require(text.find('\0') == text.npos, "the header is damaged: a NUL in it");
+// Objects of objects of lists, and no deeper. A million tensors are more than
+// any model has, 64 dimensions more than LibTorch computes with.
+SortedJson parse_header_json(const std::string& text) {
+  const JsonLimits limits{3, 1 << 20, 64};
   try {
-    return Json::parse(text, check);
-  } catch (const Json::parse_error& error) {
-    throw Error("the header is damaged: no valid JSON at byte " +
-                std::to_string(8 + error.byte));
+    return parse_json<SortedJson>(text, limits);
+  } catch (const JsonError& error) {
+    throw Error(std::string("the header is damaged: ") + error.what());
   }
 }
 
-int64_t parse_size(const Json& json) {
+int64_t parse_size(const SortedJson& json) {
   require(json.is_number_unsigned(), "not a whole number: ", json.dump());
   const auto size = json.get<uint64_t>();
   require(size <= std::numeric_limits<int64_t>::max(), size, " is too large");
   return static_cast<int64_t>(size);
 }
 
-std::vector<int64_t> parse_sizes(const Json& json) {
+std::vector<int64_t> parse_sizes(const SortedJson& json) {
   require(json.is_array(), "not a list: ", json.dump());
   std::vector<int64_t> sizes;
-  for (const Json& size : json) sizes.push_back(parse_size(size));
+  for (const SortedJson& size : json) sizes.push_back(parse_size(size));
   return sizes;
 }
 
-const Json& member(const Json& object, const char* key) {
+const SortedJson& member(const SortedJson& object, const char* key) {
   const auto found = object.find(key);
   require(found != object.end(), "no '", key, "'");
   return *found;
@@ -104,10 +89,10 @@ int64_t byte_count(const TensorEntry& entry) {
   return empty ? 0 : count;
 }
 
-TensorEntry parse_entry(const std::string& name, const Json& json) {
+TensorEntry parse_entry(const std::string& name, const SortedJson& json) {
   require(json.is_object() && json.size() == 3,
           "expected dtype, shape and data_offsets");
-  const Json& type = member(json, "dtype");
+  const SortedJson& type = member(json, "dtype");
   require(type.is_string(), "dtype is no text");
   const auto offsets = parse_sizes(member(json, "data_offsets"));
   require(offsets.size() == 2, "data_offsets are not two");
@@ -119,7 +104,7 @@ TensorEntry parse_entry(const std::string& name, const Json& json) {
   return entry;
 }
 
-TensorEntry parse_named_entry(const std::string& name, const Json& json) {
+TensorEntry parse_named_entry(const std::string& name, const SortedJson& json) {
   try {
     return parse_entry(name, json);
   } catch (const Error& error) {
@@ -127,7 +112,7 @@ TensorEntry parse_named_entry(const std::string& name, const Json& json) {
   }
 }
 
-Metadata parse_metadata(const Json& json) {
+Metadata parse_metadata(const SortedJson& json) {
   require(json.is_object(), "the metadata are no JSON object");
   Metadata metadata;
   for (const auto& [key, value] : json.items()) {
@@ -198,7 +183,7 @@ std::string render_header(const SafetensorsHeader& header) {
 }
 
 SafetensorsHeader parse_header(const std::string& text, int64_t data_size) {
-  const Json json = parse_json(text);
+  const SortedJson json = parse_header_json(text);
   require(json.is_object(), "the header is no JSON object");
   SafetensorsHeader header;
   for (const auto& [name, value] : json.items()) {

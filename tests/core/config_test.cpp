@@ -139,8 +139,40 @@ TEST(ConfigJson, AWrongTypeIsAnErrorThatNamesWhatIsRequired) {
 
 TEST(ConfigJson, MalformedJsonIsAnErrorThatNamesThePlace) {
   const auto error = error_of([] { from("{\n  \"model\": {,}}"); });
-  expect_contains(error, "x.json: malformed JSON: parse error at line 2");
-  expect_contains(error_of([] { from(""); }), "x.json: malformed JSON");
+  EXPECT_EQ(error,
+            "x.json: no valid JSON at line 2, column 13 at the key 'model'");
+  EXPECT_EQ(error_of([] { from(""); }),
+            "x.json: no valid JSON at line 1, column 1");
+}
+
+TEST(ConfigJson, NumbersThatNoDoubleHoldsAreErrorsThatNameTheKey) {
+  EXPECT_EQ(error_of([] { from(R"({"train": {"learning_rate": 1e400}})"); }),
+            "x.json: the number 1e400 at the key 'train.learning_rate' is too "
+            "large");
+  Config config;
+  EXPECT_EQ(
+      error_of([&] { set_config_value(config, "train.learning_rate=1e400"); }),
+      "train.learning_rate: a number is required, got \"1e400\"");
+}
+
+TEST(ConfigJson, DepthsThatNoConfigHasAreErrors) {
+  const std::string deep(100000, '[');
+  EXPECT_EQ(error_of([&] { from(deep + std::string(100000, ']')); }),
+            "x.json: nested deeper than 64 levels");
+  EXPECT_EQ(error_of([&] { from("{\"model\":{\"axial_shape\":" + deep); }),
+            "x.json: nested deeper than 64 levels at the key "
+            "'model.axial_shape'");
+  Config config;
+  const std::string lists = deep + std::string(100000, ']');
+  expect_contains(
+      error_of([&] { set_config_value(config, "model.layers=" + lists); }),
+      "model.layers: an integer is required, got \"[[[");
+}
+
+TEST(ConfigJson, AMistakenFileIsNotShownWhole) {
+  std::string list = "[0";
+  for (int i = 0; i < 5000; ++i) list += ",1";
+  EXPECT_LT(error_of([&] { from(list + "]"); }).size(), 200u);
 }
 
 TEST(ConfigJson, AKeyGivenTwiceIsAnError) {
@@ -214,9 +246,9 @@ TEST(CheckConfig, TheDefaultsArePossible) { EXPECT_NO_THROW(check(Config())); }
 
 TEST(CheckConfig, SizesAndCountsHaveRanges) {
   for (const char* key :
-       {"model.layers", "model.d_model", "model.d_ff", "model.heads",
-        "lsh.rounds", "lsh.chunk_length", "train.steps", "train.batch",
-        "train.length", "train.accumulate", "train.keep", "train.log_every"}) {
+       {"model.d_model", "model.d_ff", "model.heads", "lsh.rounds",
+        "lsh.chunk_length", "train.steps", "train.batch", "train.length",
+        "train.accumulate", "train.keep", "train.log_every"}) {
     EXPECT_EQ(check_error_of({std::string(key) + "=0"}),
               std::string(key) +
                   ": an integer from 1 to 2147483647 is required, got 0");
@@ -231,6 +263,32 @@ TEST(CheckConfig, SizesAndCountsHaveRanges) {
   expect_contains(check_error_of({"train.length=2147483648"}),
                   "train.length: an integer from 1 to 2147483647");
   EXPECT_EQ(check_error_of({"train.seed=9223372036854775807"}), "no error");
+}
+
+// Beyond what can be counted, or what any machine has.
+TEST(CheckConfig, SizesThatAreTooLargeTogetherAreErrors) {
+  EXPECT_EQ(check_error_of({"model.layers=2147483647"}),
+            "model.layers: an integer from 1 to 1048576 is required, got "
+            "2147483647");
+  expect_contains(
+      check_error_of({"model.layers=1048576", "model.d_ff=2147483647"}),
+      "model: fewer parameters are required");
+  expect_contains(check_error_of({"model.d_model=2147483640",
+                                  "model.d_ff=2147483647", "model.d_head=8"}),
+                  "model: fewer parameters are required");
+  expect_contains(
+      check_error_of({"train.batch=2147483647", "train.length=2147483647"}),
+      "train.batch: fewer sequences, or shorter ones, are required than "
+      "2147483647 of train.length = 2147483647");
+  expect_contains(check_error_of({"train.batch=1000000", "train.length=1000000",
+                                  "train.accumulate=2147483647"}),
+                  "train.batch: fewer sequences");
+  // The largest that people train, ten times over.
+  EXPECT_EQ(
+      check_error_of({"model.layers=1000", "model.d_model=65536",
+                      "model.heads=512", "model.d_ff=262144",
+                      "model.vocabulary=1000000", "train.length=10000000"}),
+      "no error");
 }
 
 TEST(CheckConfig, RatesHaveRanges) {

@@ -116,6 +116,30 @@ TEST_F(ByteFileTest, ErrorsNameThePathAndTheReason) {
   EXPECT_EQ(error_of([&] { ByteFile{empty}; }), empty + " is empty");
 }
 
+// They have no end, and would fill the memory.
+TEST_F(ByteFileTest, DevicesAreErrors) {
+  for (const std::string device : {"/dev/zero", "/dev/urandom"}) {
+    EXPECT_EQ(error_of([&] { ByteFile{device}; }),
+              "cannot read " + device + ": it is a device, not a file");
+  }
+  EXPECT_EQ(error_of([&] { ByteFile{"/dev/null"}; }), "/dev/null is empty");
+}
+
+TEST_F(ByteFileTest, OfAPipeNoMoreIsKeptThanTheMemoryBears) {
+  const std::string content = every_byte(60000);  // which a pipe holds
+  with_pipe(content, [&](int input) {
+    const auto path = "/dev/fd/" + std::to_string(input);
+    EXPECT_EQ(error_of([&] { ByteFile(path, 59999); }),
+              "cannot read " + path +
+                  ": it has more than 59999 bytes, a quarter of this machine's "
+                  "memory; write them to a file");
+  });
+  with_pipe(content, [&](int input) {
+    const ByteFile file("/dev/fd/" + std::to_string(input), 60000);
+    EXPECT_EQ(bytes_of(file, 0, file.size()), content);
+  });
+}
+
 TEST_F(ByteFileTest, AFileThatShrinksIsAnError) {
   const auto path = written(every_byte(100));
   const ByteFile file(path);

@@ -116,6 +116,74 @@ TEST_F(CacheTest, ADamagedCacheIsDecodedAnew) {
   EXPECT_EQ(joining_.times(), 2);
 }
 
+TEST_F(CacheTest, FilesAndFolderAreForTheirOwnerAlone) {
+  const mode_t before = ::umask(0);
+  opened();
+  ::umask(before);
+  const auto mode = [](const fs::path& path) {
+    struct stat status {};
+    ::stat(path.c_str(), &status);
+    return status.st_mode & 0777u;
+  };
+  EXPECT_EQ(mode(caches_), 0700u);
+  for (const auto& entry : fs::directory_iterator(caches_)) {
+    EXPECT_EQ(mode(entry.path()), 0600u) << entry.path();
+  }
+}
+
+TEST_F(CacheTest, AFolderThatOthersMayWriteIsAnError) {
+  opened();
+  for (const mode_t mode : {0770, 0707, 01777}) {
+    ::chmod(caches_.c_str(), mode);
+    const auto error = error_of([&] { opened(); });
+    EXPECT_EQ(error, "the folder " + caches_ +
+                         " may be written by others, who could have written "
+                         "what it holds; chmod go-w ends that; task.cache "
+                         "names another folder");
+  }
+  ::chmod(caches_.c_str(), 0755);  // as it was made before
+  opened();
+  EXPECT_EQ(joining_.times(), 1);
+  if (::geteuid() != 0) return;  // only root gives folders away
+  ASSERT_EQ(::chown(caches_.c_str(), 12345, 12345), 0);
+  EXPECT_NE(error_of([&] { opened(); }).find("belongs to another user"),
+            std::string::npos);
+}
+
+TEST_F(CacheTest, AFileThatOthersMayWriteIsDecodedAnew) {
+  opened();
+  for (const auto& entry : fs::directory_iterator(caches_)) {
+    ::chmod(entry.path().c_str(), 0666);
+  }
+  EXPECT_EQ(opened(), "aabbb");
+  EXPECT_EQ(joining_.times(), 2);
+  opened();
+  EXPECT_EQ(joining_.times(), 2);
+}
+
+// The lock would be made, or taken, somewhere else.
+TEST_F(CacheTest, ALinkInPlaceOfTheLockIsAnError) {
+  opened();
+  fs::path lock;
+  for (const auto& entry : fs::directory_iterator(caches_)) {
+    if (entry.path().extension() == ".lock") lock = entry.path();
+  }
+  fs::remove(lock);
+  fs::create_symlink(folder_ / "elsewhere", lock);
+  put_bytes(source_ + "/c", "c");
+  EXPECT_NE(error_of([&] { opened(); }).find("cannot write " + lock.string()),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(folder_ / "elsewhere"));
+}
+
+TEST_F(CacheTest, TheLongestNamesHaveCaches) {
+  const std::string source = folder_ / std::string(255, 'n');
+  fs::rename(source_, source);
+  EXPECT_EQ(text_of(*cached({caches_, source, "joined"}, joining_.decode(),
+                            observer_)),
+            "aabbb");
+}
+
 // A child writes half of a cache and is killed there.
 TEST_F(CacheTest, SurvivesAKillWhileItIsWritten) {
   for (int kill = 0; kill < 3; ++kill) {
@@ -276,6 +344,18 @@ TEST(FileList, IsSortedByNameWithoutWhatIsHidden) {
   std::vector<std::string> names;
   for (const auto& file : files_of(folder.path())) names.push_back(file.name);
   EXPECT_EQ(names, (std::vector<std::string>{"a/z", "b/10", "b/2", "c"}));
+}
+
+TEST(FileList, LinksInACircleOrToNothingAreLeftOut) {
+  const TemporaryFolder folder;
+  put_bytes(folder / "file", "x");
+  fs::create_symlink("circle", folder / "circle");
+  fs::create_symlink("nothing", folder / "dangling");
+  fs::create_symlink(".", folder / "itself");
+  fs::create_symlink("file", folder / "link");
+  std::vector<std::string> names;
+  for (const auto& file : files_of(folder.path())) names.push_back(file.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"file", "link"}));
 }
 
 }  // namespace

@@ -2,29 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tests/data/npy_array.h"
+#include "tests/data/string_stream.h"
 #include "tests/train/file_support.h"
 
 namespace reformer {
 namespace {
-
-class StringStream : public ByteStream {
- public:
-  explicit StringStream(std::string bytes) : bytes_(std::move(bytes)) {}
-  // At most 7 bytes at a time: a stream need not give all that it is asked for.
-  size_t read(std::span<uint8_t> out) override {
-    const size_t n = std::min({out.size(), bytes_.size() - at_, size_t{7}});
-    std::copy_n(bytes_.begin() + static_cast<ptrdiff_t>(at_), n, out.begin());
-    at_ += n;
-    return n;
-  }
-
- private:
-  std::string bytes_;
-  size_t at_ = 0;
-};
 
 std::string error_with(const std::string& bytes) {
   return error_of([&] {
@@ -64,6 +47,29 @@ TEST(Npy, OtherArraysAreErrors) {
   std::string cube = array;
   cube.replace(cube.find("(3, 2), }"), 9, "(3, 1, 2)");
   EXPECT_NE(error_with(cube).find("two dimensions"), std::string::npos);
+}
+
+TEST(Npy, AShapeThatIsCutOffIsAnError) {
+  for (const char* shape : {"(3", "(3,", "(3, 2", "(,2)",
+                            "(3, 99999999999999"
+                            "99999999)",
+                            "(-3, 2)", "(0, 2)"}) {
+    std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': ";
+    header += shape;
+    const std::string bytes = std::string("\x93NUMPY\x01\x00", 8) +
+                              char(header.size()) + '\0' + header;
+    EXPECT_NE(error_with(bytes).find("two dimensions"), std::string::npos)
+        << shape;
+  }
+}
+
+TEST(ReadClaimed, AsksForNoMoreThanTwiceWhatThereIs) {
+  StringStream stream(std::string(200000, 'x'));
+  EXPECT_EQ(read_claimed(stream, size_t{1} << 60).size(), 200000u);
+  EXPECT_LE(stream.most_asked(), 2 * 200000u);
+  StringStream longer(std::string(200000, 'x'));
+  EXPECT_EQ(read_claimed(longer, 100001).size(), 100001u);
+  EXPECT_EQ(read_claimed(longer, 100000).size(), 99999u);
 }
 
 TEST(ReadAll, StopsAtItsLimit) {

@@ -106,6 +106,30 @@ TEST(DecodeImage, HugePicturesAreErrors) {
   EXPECT_NE(error_with(jpeg).find("too many"), std::string::npos);
 }
 
+// A few bytes for each pixel row of zeros would do, but none for all of them.
+TEST(DecodeImage, PicturesThatAFileCannotHoldAreErrors) {
+  auto jpeg = jpeg_bytes(gradient(8, 8));
+  jpeg.replace(jpeg.find("\xff\xc0") + 5, 4, "\x2d\x01\x2d\x01");
+  EXPECT_NE(error_with(jpeg).find("11521 x 11521 pixels cannot be in "),
+            std::string::npos);
+  EXPECT_NE(error_of([] { require_possible_size("PNG", 11585, 11585, 9999); }),
+            "");
+  EXPECT_EQ(error_of([] { require_possible_size("PNG", 11585, 11585, 17000); }),
+            "");
+  EXPECT_EQ(error_of([] {
+              require_possible_size("PNG", int64_t{1} << 31, 1 << 30, 9);
+            }),
+            "PNG: 2147483648 x 1073741824 pixels are too many");
+}
+
+TEST(DecodeImage, ThousandsOfScansAreAnError) {
+  const auto image = gradient(40, 25);
+  const auto once = decoded(progressive_jpeg_bytes(image, 0));
+  EXPECT_EQ(decoded(progressive_jpeg_bytes(image, 50)).rgb, once.rgb);
+  EXPECT_EQ(error_with(progressive_jpeg_bytes(image, 2000)),
+            "JPEG: more than 100 scans");
+}
+
 TEST(WritePng, IsReadBack) {
   const TemporaryFolder folder;
   const auto image = gradient(31, 17);

@@ -141,6 +141,41 @@ TEST_F(DecodedImagesTest, ADamagedMemberOfAZipIsADamagedPicture) {
   EXPECT_NE(warnings_.said.find("1010.png"), std::string::npos);
 }
 
+std::string npz_of(const std::string& array) {
+  return archive_bytes("x.npz", {{"data.npy", array}});
+}
+
+TEST_F(DecodedImagesTest, ArraysThatClaimMoreThanThereIsAreErrors) {
+  const auto error_with = [&](const std::string& array) {
+    put_bytes(folder_ / "x.npz", npz_of(array));
+    return error_of([&] { opened(folder_ / "x.npz"); });
+  };
+  const std::string start = (folder_ / "x.npz") + ": cannot read data.npy: ";
+  EXPECT_EQ(error_with(npy_array(1, 10'000'000'000, "x")),
+            start +
+                "rows of at most 402653184 bytes are required, got "
+                "10000000000");
+  EXPECT_EQ(error_with(npy_array(1, 9'223'372'036'854'775'807, "x")),
+            start +
+                "rows of at most 402653184 bytes are required, got "
+                "9223372036854775807");
+  EXPECT_EQ(error_with(npy_array(1, 3 * 11585 * 11585, "x")),
+            start + "it ends in row 0 of 1");
+  EXPECT_EQ(error_with(npy_array(1'000'000'000'000, 12, std::string(24, 'x'))),
+            start + "it ends in row 2 of 1000000000000");
+  EXPECT_EQ(error_with(npy_array(1, 12, std::string(13, 'x'))),
+            start + "it goes on after its 1 rows");
+}
+
+// Its reader stops at the last row, before the checksum is compared.
+TEST_F(DecodedImagesTest, AFlippedBitInAnArrayIsAnError) {
+  auto npz = npz_of(npy_array(2, 12, "abcdefghijklmnopqrstuvwx"));
+  npz[npz.find("mnop")] ^= 1;
+  put_bytes(folder_ / "x.npz", npz);
+  const auto error = error_of([&] { opened(folder_ / "x.npz"); });
+  EXPECT_NE(error.find("data.npy is damaged"), std::string::npos) << error;
+}
+
 TEST_F(DecodedImagesTest, ATruncatedArchiveIsAnError) {
   const auto tar = archive_bytes("p.tar.gz", many(300, "", 0));
   put_bytes(folder_ / "p.tar.gz", tar.substr(0, tar.size() / 2));

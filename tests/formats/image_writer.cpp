@@ -28,7 +28,9 @@ std::string png_of(int64_t width, int64_t height, uint32_t format,
 
 }  // namespace
 
-std::string jpeg_bytes(const Image& image, bool grey) {
+namespace {
+
+std::string jpeg_of(const Image& image, bool grey, bool progressive) {
   jpeg_compress_struct jpeg{};
   jpeg_error_mgr errors{};
   jpeg.err = jpeg_std_error(&errors);
@@ -42,6 +44,7 @@ std::string jpeg_bytes(const Image& image, bool grey) {
   jpeg.in_color_space = grey ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_set_defaults(&jpeg);
   jpeg_set_quality(&jpeg, 100, TRUE);
+  if (progressive) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);
   for (int64_t y = 0; y < image.height; ++y) {
     std::vector<uint8_t> row;
@@ -56,6 +59,21 @@ std::string jpeg_bytes(const Image& image, bool grey) {
   const std::string bytes(reinterpret_cast<char*>(memory), size);
   std::free(memory);
   return bytes;
+}
+
+}  // namespace
+
+std::string jpeg_bytes(const Image& image, bool grey) {
+  return jpeg_of(image, grey, /*progressive=*/false);
+}
+
+std::string progressive_jpeg_bytes(const Image& image, int more) {
+  const std::string bytes = jpeg_of(image, /*grey=*/false, true);
+  const size_t begin = bytes.find("\xff\xda");
+  const size_t end = bytes.find("\xff\xc4", begin);  // the next one's tables
+  std::string all = bytes.substr(0, end);
+  for (int i = 0; i < more; ++i) all += bytes.substr(begin, end - begin);
+  return all + bytes.substr(end);
 }
 
 std::string png_bytes(const Image& image) {

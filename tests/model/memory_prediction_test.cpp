@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reformer/core/config_json.h"
 #include "reformer/model/prediction.h"
 #include "reformer/ops/memory_meter.h"
 #include "reformer/train/optimizer.h"
@@ -175,6 +176,47 @@ TEST_P(Prediction, OfParametersIsExact) {
   EXPECT_EQ(counts.attention, predicted.attention);
   EXPECT_EQ(counts.feed_forward, predicted.feed_forward);
   EXPECT_EQ(counts.head, predicted.head);
+}
+
+// Settings that check() lets pass, as large as it does.
+TEST(PredictionOfExtremes, NeverOverflows) {
+  const std::vector<std::vector<std::string>> extremes = {
+      {"model.layers=4096", "model.d_model=131072", "model.heads=512"},
+      {"model.d_model=2097152", "model.d_head=256", "model.d_ff=2147483647"},
+      {"model.vocabulary=2147483647", "train.length=65536"},
+      {"train.batch=1048576", "train.length=1048576"},
+      {"train.length=2147483647", "lsh.rounds=2048"},
+      {"model.layers=4096", "model.block=stored", "train.length=1048576"},
+      {"model.positions=axial", "model.axial_dims=128,128,256",
+       "model.axial_shape=2147483647,2147483647,2147483647"}};
+  for (const char* optimizer : {"adafactor", "adamw", "muon"}) {
+    for (const auto& assignments : extremes) {
+      Config config;
+      config.train.optimizer = optimizer;
+      for (const auto& each : assignments) set_config_value(config, each);
+      ASSERT_NO_THROW(check(config)) << assignments[0];
+      for (const auto device : {at::kCPU, at::kCUDA}) {
+        const auto memory = predict_memory(config, device);
+        for (const int64_t bytes :
+             {memory.peak.parameters, memory.peak.gradients,
+              memory.peak.optimizer_state, memory.peak.streams,
+              memory.peak.activations, memory.peak.bucket_ids,
+              memory.peak.total(), memory.attention, memory.feed_forward,
+              memory.loss, longest_input(config), tokens_per_step(config)}) {
+          EXPECT_GE(bytes, 0) << assignments[0];
+        }
+        EXPECT_GT(memory.peak.total(), memory.peak.parameters);
+      }
+      EXPECT_GT(count_parameters(config).total(), 0);
+    }
+  }
+}
+
+// Its time was that of their square.
+TEST(PredictionOfExtremes, TakesAMillionLayers) {
+  Config config;
+  config.model.layers = 1 << 20;
+  EXPECT_GT(predict_memory(config).peak.total(), int64_t{1} << 44);
 }
 
 }  // namespace

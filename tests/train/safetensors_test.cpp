@@ -281,12 +281,12 @@ TEST_F(SafetensorsTest, HeadersThatAreNotSoundAreRefused) {
   expect_fault(file_with(R"({"__metadata__":[]})", 0), "no JSON object");
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";
-  expect_fault(file_with(deep, 0), "nested too deep");
+  expect_fault(file_with(deep, 0), "nested deeper than 3 levels");
   const std::string entry = R"({"dtype":"U8","shape":[1],)";
   expect_fault(file_with("{\"x\":" + entry + "\"data_offsets\":[0,1]},\"x\":" +
                              entry + "\"data_offsets\":[1,2]}}",
                          2),
-               "'x' twice");
+               "'x' is given twice");
 }
 
 TEST_F(SafetensorsTest, EntriesThatAreNotSoundAreRefused) {
@@ -305,7 +305,10 @@ TEST_F(SafetensorsTest, EntriesThatAreNotSoundAreRefused) {
   expect_entry_fault(entry("F32", "1", "[0,4]"), "not a list");
   expect_entry_fault(entry("F32", "[1.0]", "[0,4]"), "not a whole number");
   expect_entry_fault(entry("F32", "[-1]", "[0,4]"), "not a whole number");
-  expect_entry_fault(entry("F32", "[[]]", "[0,4]"), "nested too deep");
+  expect_entry_fault(entry("F32", "[[]]", "[0,4]"), "nested deeper");
+  std::string ones = "[1";
+  for (int i = 0; i < 64; ++i) ones += ",1";
+  expect_entry_fault(entry("F32", ones + "]", "[0,4]"), "more than 64");
   expect_entry_fault(entry("F32", "[1]", "[0]"), "not two");
   expect_entry_fault(entry("F32", "[1]", "[4,0]"), "do not fit its shape");
   expect_entry_fault(entry("F32", "[2]", "[0,4]"), "do not fit its shape");

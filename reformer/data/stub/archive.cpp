@@ -9,7 +9,7 @@ void for_each_in_archive(const std::string& path, ByteStream&,
                          const VisitMember&) {
   throw Error("cannot read " + path +
               ": this program was built without libarchive; unpack it by hand, "
-              "or install libarchive-dev and build again");
+              "or install libarchive-dev and zlib1g-dev, and build again");
 }
 
 }  // namespace reformer

@@ -26,11 +26,15 @@ std::atomic<uint64_t> pools{0};
 
 }  // namespace
 
-void limit_device_memory(c10::Device device, double gibibytes) {
+int64_t device_memory_bytes(c10::Device device) {
   const auto [free, total] = allocator().getMemoryInfo(device.index());
+  return static_cast<int64_t>(total);
+}
+
+void limit_device_memory(c10::Device device, double gibibytes) {
+  const auto total = double(device_memory_bytes(device));
   allocator().setMemoryFraction(
-      std::clamp(gibibytes * (1 << 30) / double(total), 0.0, 1.0),
-      device.index());
+      std::clamp(gibibytes * (1 << 30) / total, 0.0, 1.0), device.index());
 }
 
 MemoryPool::MemoryPool(c10::Device device) : device_(device), id_(++pools) {}

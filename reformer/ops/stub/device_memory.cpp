@@ -13,6 +13,8 @@ namespace {
 
 }  // namespace
 
+int64_t device_memory_bytes(c10::Device /*device*/) { absent(); }
+
 void limit_device_memory(c10::Device /*device*/, double /*gibibytes*/) {
   absent();
 }
