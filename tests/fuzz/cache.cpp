@@ -12,7 +12,7 @@
 namespace reformer::fuzz {
 namespace {
 
-constexpr uint64_t kSignature = 42;
+constexpr CacheKey kKey = {4, 2};
 constexpr size_t kHeaderBytes = 4096;
 
 // The first byte, bit by bit: what is put right.
@@ -22,7 +22,7 @@ enum Right : uint8_t { kMagic = 1, kSizes = 2, kTailHash = 4, kHash = 8 };
 std::string seed_of(const std::string& payload, const std::string& labels) {
   const std::string path = scratch_folder() + "/seed";
   {
-    CacheWriter writer(path, kSignature);
+    CacheWriter writer(path, kKey);
     writer.append(
         {reinterpret_cast<const uint8_t*>(payload.data()), payload.size()});
     writer.finish(labels, /*skipped=*/1);
@@ -48,8 +48,9 @@ void put_right(CacheHeader& header, const std::string& contents,
                uint8_t right) {
   const auto size = std::ssize(contents);
   if (right & kMagic) {
-    std::memcpy(header.magic, "rfcache1", 8);
-    header.signature = kSignature;
+    static const std::string valid = seed_of("x", "");
+    std::memcpy(header.magic, valid.data() + 1, sizeof header.magic);
+    header.key = kKey;
   }
   if (right & kSizes && size >= 8) {  // one block
     header.label_bytes &= 15;
@@ -78,7 +79,7 @@ void execute(const std::string& input) {
     bytes.resize(kHeaderBytes, '\0');
     bytes += contents;
   }
-  const auto cache = CacheFile::open(put_scratch("cache", bytes), kSignature);
+  const auto cache = CacheFile::open(put_scratch("cache", bytes), kKey);
   if (!cache) return;
   law(cache->size() >= 0 && cache->size() <= std::ssize(bytes),
       "the payload is in the file");

@@ -12,7 +12,8 @@ std::vector<std::string> seeds() {
   const Image small{2, 1, {1, 2, 3, 4, 5, 6}};
   const Image large{17, 9, std::vector<uint8_t>(17 * 9 * 3, 77)};
   return {jpeg_bytes(small), jpeg_bytes(large),
-          jpeg_bytes(large, /*grey=*/true)};
+          jpeg_bytes(large, /*grey=*/true),
+          progressive_jpeg_bytes(large, /*more=*/1)};
 }
 
 void execute(const std::string& input) { try_picture(decode_jpeg, input); }
