@@ -11,7 +11,10 @@ WERROR := $(if $(CI),ON,OFF)
 configure = @cmake -DREFORMER_WERROR=$(WERROR) >/dev/null --preset
 build = @cmake --build --parallel $(JOBS) --preset
 
-.PHONY: all demo test test-asan bench format clean help setup
+# Inputs for each fuzzer.
+RUNS ?= 1000000
+
+.PHONY: all demo test test-asan fuzz bench format clean help setup
 .DEFAULT_GOAL := all
 
 all: setup  ## build build/reformer and the library (this is plain `make`)
@@ -28,6 +31,13 @@ test-asan: setup  ## run the tests under address and undefined sanitizers
 	$(configure) asan
 	$(build) asan --target test_programs
 	@ctest --preset asan
+
+fuzz: all  ## fuzz all readers with clang (RUNS=1000000, TARGET=npy)
+	@tools/setup clang
+	$(configure) fuzz
+	$(build) fuzz
+	@nice python3 tests/fuzz/run.py build/fuzz --runs $(RUNS) --jobs $(JOBS) \
+	  $(TARGET:%=--target %)
 
 demo: all  ## train a small Reformer, evaluate it, draw its loss
 	@tools/setup gnuplot

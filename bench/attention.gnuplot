@@ -1,17 +1,18 @@
 # Does LSH attention's time grow with length as it should, and from which
 # length on is it faster than exact attention?
 #
-#   gnuplot -e "series='FILE'; picture='FILE.png'; machine='...'" \
-#     bench/attention.gnuplot
+#   gnuplot -c bench/attention.gnuplot SUBJECT MACHINE [exact] >attention.png
 #
-# series: what attention_series.py makes.
+# in the folder of attention.series, which attention_series.py makes. Texts come
+# as arguments: unlike what -e takes they are never read as commands.
 
+set encoding utf8
 set terminal pngcairo size 1100,750 font "Sans,13" linewidth 1.5
-set output picture
+series = 'attention.series'
 
-subject = system("sed -n '1s/^# //p' '".series."'")
-set title "{/:Bold=17 Time of attention against length}\n" \
-  ."{/=12 ".subject."; ".machine."}" offset 0,0.3
+set title "Time of attention against length" font ",17" offset 0,1.3
+set label 1 ARG1.'; '.ARG2 noenhanced center at graph 0.5,1.035 font ",12"
+set tmargin 5
 set xlabel "length (positions)"
 set ylabel "time of a forward and backward pass"
 
@@ -37,6 +38,6 @@ set style line 5 linecolor rgb "#3d5a2a" linewidth 2 pointtype 9 pointsize 1.2
 
 # The first block is exact attention where that was measured at all.
 stats series using 1:2 nooutput
-first = system("grep -c '\"exact' '".series."'") > 0 ? 1 : 2
+first = exists("ARG3") && ARG3 eq "exact" ? 1 : 2
 plot for [i = 0:STATS_blocks - 1] series index i using 1:2 \
   with linespoints linestyle first + i title columnheader(1)

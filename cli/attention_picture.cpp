@@ -7,11 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <sstream>
 #include <vector>
 
-#include "cli/gnuplot.h"
 #include "cli/open_task.h"
 #include "reformer/core/errors.h"
 #include "reformer/ops/lsh_attention.h"
@@ -162,35 +159,34 @@ Matrix sorted_by_bucket(const Matrix& natural, const HeadAttention& attention) {
   return sorted;
 }
 
-std::string data_block(const char* name, const Matrix& matrix) {
-  std::ostringstream text;
+// Six digits are more than a color shows.
+double rounded(double weight) { return std::round(weight * 1e6) / 1e6; }
+
+Script data_block(Literal name, const Matrix& matrix) {
+  Script text;
   text << "$" << name << " << EOD\n";
   for (const auto& row : matrix) {
-    for (const double weight : row) {
-      char cell[32];
-      std::snprintf(cell, sizeof(cell), "%.4g ", weight);
-      text << (std::isnan(weight) ? "NaN " : cell);
-    }
+    for (const double weight : row) text << rounded(weight) << " ";
     text << "\n";
   }
-  text << "EOD\n";
-  return text.str();
+  return text << "EOD\n";
 }
 
 // A square around each bucket's places, and lines between chunks.
-std::string bucket_squares(const HeadAttention& attention) {
+Script bucket_squares(const HeadAttention& attention) {
   const auto order = attention.rounds.order[attention.round];
   const auto bucket = attention.buckets.index_select(0, order.to(at::kLong));
   const int64_t* of = bucket.const_data_ptr<int64_t>();
   const int64_t length = bucket.size(0);
-  std::ostringstream text;
+  const double last = double(length) - 0.5;
+  Script text;
   for (int64_t at = attention.chunk_length; at < length;
        at += attention.chunk_length) {
-    text << "set arrow from " << double(at) - 0.5 << ",-0.5 to "
-         << double(at) - 0.5 << "," << double(length) - 0.5
-         << " nohead back lc '#bbbbbb' dt 3\n";
-    text << "set arrow from -0.5," << double(at) - 0.5 << " to "
-         << double(length) - 0.5 << "," << double(at) - 0.5
+    const double place = double(at) - 0.5;
+    text << "set arrow from " << place << ",-0.5 to " << place << "," << last
+         << " nohead back lc '#bbbbbb' dt 3\n"
+            "set arrow from -0.5,"
+         << place << " to " << last << "," << place
          << " nohead back lc '#bbbbbb' dt 3\n";
   }
   for (int64_t begin = 0, end = 0; begin < length; begin = end) {
@@ -199,22 +195,20 @@ std::string bucket_squares(const HeadAttention& attention) {
          << double(begin) - 0.5 << " to " << double(end) - 0.5 << ","
          << double(end) - 0.5 << " front fs empty border lc '#d95f02'\n";
   }
-  return text.str();
+  return text;
 }
 
-std::string panel(const std::string& title, const char* x, const char* y,
-                  const char* data) {
-  std::ostringstream text;
-  text << "set title " << gnuplot_quoted(title) << "\nset xlabel '" << x
-       << "'\nset ylabel '" << y << "'\nplot $" << data
-       << " matrix with image pixels notitle\n";
-  return text.str();
+Script panel(const std::string& title, Literal x, Literal y, Literal data) {
+  Script text;
+  return text << "set title " << Quoted(title) << "\nset xlabel '" << x
+              << "'\nset ylabel '" << y << "'\nplot $" << data
+              << " matrix with image pixels notitle\n";
 }
 
 }  // namespace
 
-std::string attention_script(const std::string& directory,
-                             const AttentionPicture& picture) {
+Script attention_script(const std::string& directory,
+                        const AttentionPicture& picture) {
   const auto checkpoint = load_best_checkpoint(directory);
   LanguageModel model(checkpoint.config);
   check_picture(model, picture);
@@ -228,7 +222,7 @@ std::string attention_script(const std::string& directory,
 
   const std::string which = "layer " + std::to_string(picture.layer) +
                             ", head " + std::to_string(picture.head);
-  std::ostringstream script;
+  Script script;
   script << data_block("natural", natural)
          << data_block("sorted", sorted_by_bucket(natural, attention))
          << "set multiplot layout 1,2\n"
@@ -245,7 +239,7 @@ std::string attention_script(const std::string& directory,
                       std::to_string(attention.chunk_length) + " (dotted)",
                   "key, sorted", "query, sorted", "sorted")
          << "unset multiplot\n";
-  return script.str();
+  return script;
 }
 
 }  // namespace reformer::cli

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "cli/gnuplot_script.h"
+
 namespace reformer::cli {
 
 // All counted from 1.
@@ -18,7 +20,7 @@ struct AttentionPicture {
 // Error where the model has no such layer, head or round, or the layer is not
 // LSH.
 inline constexpr int64_t kPicturePositions = 512;
-std::string attention_script(const std::string& directory,
-                             const AttentionPicture& picture);
+Script attention_script(const std::string& directory,
+                        const AttentionPicture& picture);
 
 }  // namespace reformer::cli

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/gnuplot_script.h"
+
 namespace reformer::cli {
 
 struct Curve {
@@ -29,13 +31,13 @@ struct Axes {
 // The y axis is logarithmic where values are positive and span a factor of 20.
 // Curves have at least one point; one of many is drawn twice: pale as it is,
 // and its running mean.
-std::string curves_script(const std::vector<Curve>& curves, const Axes& axes);
+Script curves_script(const std::vector<Curve>& curves, const Axes& axes);
 
 // Several of them in one picture, row by row.
 struct Panel {
   Axes axes;
   std::vector<Curve> curves;
 };
-std::string panels_script(const std::vector<Panel>& panels, size_t columns);
+Script panels_script(const std::vector<Panel>& panels, size_t columns);
 
 }  // namespace reformer::cli

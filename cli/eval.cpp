@@ -211,6 +211,7 @@ class Eval {
 void run_eval(const EvalOptions& options) {
   require(options.png.empty() || options.by_position,
           "--png draws the loss against the position: it needs --by-position");
+  if (!options.png.empty()) check_picture_path(options.png);
   Eval(options).run();
 }
 
@@ -252,7 +253,9 @@ void add_eval(CLI::App& app, Action& action) {
   command.add_flag("--by-position", options->by_position,
                    "the loss by position in the sequence: does the model use "
                    "what lies far back?");
-  command.add_option("--png", options->png, "draw that")->type_name("FILE");
+  command.add_option("--png", options->png, "draw that: a .png or .svg")
+      ->check(not_empty())
+      ->type_name("FILE");
   add_machine_options(command, options->device, options->threads);
   command.add_flag("--json", options->json, "one JSON object a line on stdout");
   command.callback(

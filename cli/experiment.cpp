@@ -4,6 +4,7 @@
 
 #include "cli/config_options.h"
 #include "cli/output.h"
+#include "cli/printable.h"
 #include "cli/synthetic_text.h"
 #include "cli/table.h"
 #include "cli/train_or_resume.h"
@@ -49,6 +50,10 @@ std::vector<int64_t> steps_of(const ValidationCurve& curve) {
   return steps;
 }
 
+bool comparable(const ValidationCurve& one, const ValidationCurve& other) {
+  return one.metric == other.metric && steps_of(one) == steps_of(other);
+}
+
 }  // namespace
 
 ValidationCurve validation_curve(const std::string& folder) {
@@ -60,6 +65,14 @@ ValidationCurve validation_curve(const std::string& folder) {
         curve.points.emplace_back(step, value);
     }
   }
+  return curve;
+}
+
+ValidationCurve finished_curve(const std::string& folder) {
+  auto curve = validation_curve(folder);
+  require(!curve.points.empty(), folder,
+          "/metrics.jsonl: holds no evaluation, though the run is done; remove "
+          "the folder to train it again");
   return curve;
 }
 
@@ -122,13 +135,13 @@ bool Experiment::train_one(const Variant& variant, int64_t seed,
 
 // "lsh-4, seed 0: bits per byte 2.1234, +0.0123 against full".
 std::string Experiment::row_of(const Variant& variant, int64_t seed) const {
-  const auto curve = validation_curve(folder_of(variant, seed));
+  const auto curve = finished_curve(folder_of(variant, seed));
   const double value = curve.points.back().second;
   std::string row = variant.name + ", seed " + std::to_string(seed) + ": " +
-                    curve.metric + " " + fixed(value, 4);
+                    printable(curve.metric) + " " + fixed(value, 4);
   const Variant& first = variants_.front();
   if (&variant != &first) {
-    const auto against = validation_curve(folder_of(first, seed));
+    const auto against = finished_curve(folder_of(first, seed));
     row += ", " + signed_number(value - against.points.back().second, 4) +
            " against " + first.name;
   }
@@ -153,12 +166,12 @@ std::vector<Series> Experiment::series() const {
     all.push_back({variant.name, {}});
     for (int64_t seed = first; seed < first + settings_.seeds; ++seed) {
       const std::string folder = folder_of(variant, seed);
-      all.back().seeds.push_back(validation_curve(folder));
-      require(steps_of(all.back().seeds.back()) ==
-                  steps_of(all.front().seeds.front()),
+      all.back().seeds.push_back(finished_curve(folder));
+      require(comparable(all.back().seeds.back(), all.front().seeds.front()),
               folder,
               "/metrics.jsonl: was evaluated at other steps than the other "
-              "runs; remove the folder to train it again");
+              "runs, or by another metric; remove the folder to train it "
+              "again");
     }
   }
   return all;

@@ -31,6 +31,9 @@ struct ValidationCurve {
 
 ValidationCurve validation_curve(const std::string& folder);
 
+// Of a run that is done. Throws Error where it has no point.
+ValidationCurve finished_curve(const std::string& folder);
+
 // The curves of a variant, one for each seed, all at the same steps.
 struct Series {
   std::string name;

@@ -17,6 +17,7 @@ void ExperimentOptions::add_to(CLI::App& app) {
   app.add_option("--out", out,
                  "folder of its runs; what is trained is not trained again, "
                  "and without other options its settings hold")
+      ->check(not_empty())
       ->take_last()
       ->type_name("DIR")
       ->capture_default_str();
@@ -24,6 +25,7 @@ void ExperimentOptions::add_to(CLI::App& app) {
                "a small model and short sequences (the config figures-quick): "
                "minutes on a CPU; without --data on a text of its own");
   app.add_option("--data", data, "a file, folder or archive of text")
+      ->check(not_empty())
       ->take_last()
       ->type_name("PATH");
   const auto number = [&](const char* option, int64_t& value,
@@ -39,7 +41,7 @@ void ExperimentOptions::add_to(CLI::App& app) {
              std::to_string(load_config("figures-quick").train.steps) + "]",
          kMaxLength);
   number("--seeds", seeds,
-         "runs of each kind, whose seeds follow train.seed [3]", 1000);
+         "runs of each kind, whose seeds follow train.seed [3]", kMaxSeeds);
   add_set_option(app, assignments);
   add_machine_options(app, device, threads);
 }

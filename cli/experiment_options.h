@@ -13,6 +13,14 @@ namespace reformer::cli {
 // What a figure varies besides the seed: {"layers", {3, 6, 12}}.
 using Lists = std::map<std::string, std::vector<int64_t>>;
 
+// What a list may hold, on the command line and in experiment.json.
+struct ListRange {
+  int64_t least = 0;
+  int64_t most = kMaxLength;
+};
+
+inline constexpr int64_t kMaxSeeds = 1000;
+
 struct ExperimentOptions {
   std::string name;  // "figure4": of the config, of the numbers, of the picture
   std::string out;
@@ -24,6 +32,7 @@ struct ExperimentOptions {
   std::string device = "auto";
   int64_t threads = 0;
   Lists lists;  // those given; a figure has defaults for the rest
+  std::map<std::string, ListRange> list_ranges;  // of all that it has
 
   explicit ExperimentOptions(const std::string& figure);
 

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
 #include "cli/config_options.h"
+#include "cli/json_numbers.h"
+#include "cli/printable.h"
 #include "reformer/core/atomic_file.h"
 #include "reformer/core/config_json.h"
 #include "reformer/core/config_library.h"
@@ -37,12 +40,33 @@ Json json_of(const std::string& name, const ExperimentSettings& settings) {
   return json;
 }
 
-ExperimentSettings settings_in(const Json& json, const std::string& source) {
+Lists lists_in(const Json& json, const ExperimentOptions& options,
+               const std::string& source) {
+  Lists lists;
+  for (const auto& [key, values] : json.get_ref<const Json::object_t&>()) {
+    const std::string name = source + ": lists." + printable(key);
+    const auto known = options.list_ranges.find(key);
+    const auto [least, most] =
+        known == options.list_ranges.end() ? ListRange{} : known->second;
+    require(values.is_array() && !values.empty(), name,
+            ": a list of whole numbers is required");
+    for (const auto& value : values) {
+      lists[key].push_back(whole_number_in(value, name, least, most));
+    }
+  }
+  return lists;
+}
+
+ExperimentSettings settings_in(const Json& json,
+                               const ExperimentOptions& options,
+                               const std::string& source) {
   ExperimentSettings settings;
-  settings.seeds = json.at("seeds").get<int64_t>();
+  settings.seeds =
+      whole_number_in(json.at("seeds"), source + ": seeds", 1, kMaxSeeds);
   settings.quick = json.at("quick").get<bool>();
-  settings.lists = json.at("lists").get<Lists>();
+  settings.lists = lists_in(json.at("lists"), options, source);
   settings.config = config_from_json(json.at("config").dump(), source);
+  check(settings.config);
   return settings;
 }
 
@@ -78,9 +102,9 @@ std::optional<ExperimentSettings> begun_with(const ExperimentOptions& options) {
   try {
     const auto json = parsed(text.str());
     require(json.at("experiment") == options.name, options.out, ": holds ",
-            json.at("experiment").get<std::string>(), ", not ", options.name,
-            "; choose another --out");
-    return settings_in(json, path);
+            printable(json.at("experiment").get<std::string>()), ", not ",
+            options.name, "; choose another --out");
+    return settings_in(json, options, path);
   } catch (const Json::exception&) {
     throw Error(path + ": is damaged; remove it, and go on with the options " +
                 "that the folder was begun with");
@@ -129,6 +153,13 @@ ExperimentSettings asked_for(const ExperimentOptions& options) {
   return settings;
 }
 
+void require_seeds_that_fit(const ExperimentSettings& settings) {
+  const int64_t most = std::numeric_limits<int64_t>::max() - kMaxSeeds;
+  require(settings.config.train.seed <= most, "train.seed: at most ", most,
+          " is required, the seeds of further runs follow it; got ",
+          settings.config.train.seed);
+}
+
 // Seeds aside: more of them are more runs beside those that are there.
 bool same(ExperimentSettings one, const ExperimentSettings& other) {
   one.seeds = other.seeds;
@@ -155,6 +186,7 @@ ExperimentSettings settings_of(const ExperimentOptions& options,
   settings.seeds = options.seeds > 0 ? options.seeds
                    : before          ? before->seeds
                                      : kSeeds;
+  require_seeds_that_fit(settings);
   if (!before || before->seeds != settings.seeds) {
     std::error_code fault;
     fs::create_directories(options.out, fault);

@@ -8,6 +8,7 @@
 
 #include "cli/machine.h"
 #include "cli/output.h"
+#include "cli/printable.h"
 #include "cli/stop_signal.h"
 #include "cli/table.h"
 #include "reformer/core/atomic_file.h"
@@ -83,7 +84,7 @@ std::string describe(const ExperimentSettings& settings) {
 std::string table_of(const std::vector<Series>& series) {
   const Series& first = series.front();
   const size_t last = first.points() - 1;
-  std::string table = "\n" + first.seeds.front().metric +
+  std::string table = "\n" + printable(first.seeds.front().metric) +
                       " of the validation split after step " +
                       std::to_string(first.step(last)) + "; the first is " +
                       first.name + "\n" + table_head(kColumns);

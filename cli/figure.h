@@ -40,7 +40,7 @@ struct Figure {
   std::string folder;
   std::string name;
   std::string json_lines;
-  std::string script;  // of gnuplot
+  Script script;
   PictureSize size;
 };
 void write_figure(const Figure& figure);

@@ -1,5 +1,6 @@
 #include "cli/gnuplot.h"
 
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,8 +11,10 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <system_error>
+#include <string_view>
 
+#include "cli/printable.h"
+#include "reformer/core/atomic_file.h"
 #include "reformer/core/errors.h"
 
 extern char** environ;
@@ -21,18 +24,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string terminal_of(const std::string& path, PictureSize size) {
-  const std::string ending = fs::path(path).extension().string();
-  const std::string pixels =
-      std::to_string(size.width) + "," + std::to_string(size.height);
-  if (ending == ".png") {
-    return "set terminal pngcairo size " + pixels +
-           " font 'Sans,13' linewidth 1.5\n";
+bool is_svg(const std::string& path) {
+  return fs::path(path).extension() == ".svg";
+}
+
+Script terminal_of(const std::string& path, PictureSize size) {
+  Script script;
+  script << "set encoding utf8\nset terminal ";
+  if (is_svg(path)) {
+    script << "svg background rgb 'white'";
+  } else {
+    script << "pngcairo";
   }
-  require(ending == ".svg", "a picture's name must end in .png or .svg, got '",
-          path, "'");
-  return "set terminal svg size " + pixels +
-         " font 'Sans,13' linewidth 1.5 background rgb 'white'\n";
+  return script << " noenhanced size " << size.width << "," << size.height
+                << " font 'Sans,13' linewidth 1.5\n";
+}
+
+// gnuplot itself does not look whether all of it could be written.
+bool is_whole(std::string_view picture, bool svg) {
+  using namespace std::string_view_literals;
+  if (!svg) {
+    return picture.starts_with("\x89PNG\r\n\x1A\n"sv) &&
+           picture.ends_with("IEND\xAE\x42\x60\x82"sv);
+  }
+  const size_t end = picture.find_last_not_of(" \n");
+  return picture.substr(0, end + 1).ends_with("</svg>");
 }
 
 // A file without a name, gone when closed.
@@ -47,7 +63,8 @@ TemporaryFile temporary_file() {
 
 TemporaryFile temporary_file(const std::string& contents) {
   TemporaryFile file = temporary_file();
-  const bool written = std::fputs(contents.c_str(), file.get()) >= 0 &&
+  const bool written = std::fwrite(contents.data(), 1, contents.size(),
+                                   file.get()) == contents.size() &&
                        std::fflush(file.get()) == 0;
   require(written, "cannot write a temporary file: ", std::strerror(errno));
   std::rewind(file.get());
@@ -66,12 +83,57 @@ std::string last_line_of(std::FILE* file) {
   return last.substr(std::min(last.find_first_not_of(" \t"), last.size()));
 }
 
+// Both ends; a child has what it is given and no more.
+class Pipe {
+ public:
+  Pipe() {
+    require(pipe2(ends_, O_CLOEXEC) == 0,
+            "cannot make a pipe: ", std::strerror(errno));
+  }
+  ~Pipe() {
+    close_end(0);
+    close_end(1);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  int to_write() const { return ends_[1]; }
+
+  // All that the child writes, until it has closed its end.
+  std::string read_all() {
+    close_end(1);
+    std::string all;
+    char part[65536];
+    for (;;) {
+      const ssize_t size = ::read(ends_[0], part, sizeof part);
+      if (size < 0 && errno == EINTR) continue;
+      if (size <= 0) return all;
+      all.append(part, static_cast<size_t>(size));
+    }
+  }
+
+ private:
+  void close_end(int which) {
+    if (ends_[which] >= 0) ::close(ends_[which]);
+    ends_[which] = -1;
+  }
+
+  int ends_[2] = {-1, -1};
+};
+
+struct Streams {
+  int input;
+  int output;
+  int complaints;
+};
+
 // Returns spawn's error, or 0 and the process.
-int spawn_gnuplot(std::FILE* script, std::FILE* complaints, pid_t& process) {
+int spawn_gnuplot(const Streams& streams, pid_t& process) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, fileno(script), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&files, fileno(complaints), STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&files, streams.input, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&files, streams.output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, streams.complaints, STDERR_FILENO);
   char program[] = "gnuplot";
   char no_user_settings[] = "-d";
   char* arguments[] = {program, no_user_settings, nullptr};
@@ -81,56 +143,48 @@ int spawn_gnuplot(std::FILE* script, std::FILE* complaints, pid_t& process) {
   return fault;
 }
 
-void run_gnuplot(const std::string& script) {
+// What it writes to standard output: a name of a file would be one more text
+// that it could take for a command.
+std::string output_of_gnuplot(const std::string& script) {
   const TemporaryFile input = temporary_file(script);
   const TemporaryFile complaints = temporary_file();
+  Pipe output;
   pid_t process = 0;
-  const int fault = spawn_gnuplot(input.get(), complaints.get(), process);
+  const int fault = spawn_gnuplot(
+      {fileno(input.get()), output.to_write(), fileno(complaints.get())},
+      process);
   require(fault != ENOENT,
           "gnuplot is missing; install it with: sudo apt-get install "
           "gnuplot-nox");
   require(fault == 0, "cannot run gnuplot: ", std::strerror(fault));
+  std::string written = output.read_all();
   int status = 0;
   while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
-  require(status == 0, "gnuplot failed: ", last_line_of(complaints.get()));
-}
-
-// The same ending, and beside the picture: a rename across disks would fail.
-std::string unfinished_name(const std::string& path) {
-  const fs::path whole(path);
-  return (whole.parent_path() /
-          (".tmp-" + std::to_string(getpid()) + whole.filename().string()))
-      .string();
+  require(status == 0,
+          "gnuplot failed: ", printable(last_line_of(complaints.get())));
+  return written;
 }
 
 }  // namespace
 
-void draw_picture(const std::string& script, const std::string& path,
-                  PictureSize size) {
-  const std::string terminal = terminal_of(path, size);
+void check_picture_path(const std::string& path) {
+  require(is_svg(path) || fs::path(path).extension() == ".png",
+          "a picture's name must end in .png or .svg, got '", path, "'");
   const fs::path folder = fs::absolute(path).parent_path();
   require(fs::is_directory(folder), "cannot write ", path, ": ",
           folder.string(), " is no folder");
-  const std::string unfinished = unfinished_name(path);
-  std::error_code fault;
-  try {
-    run_gnuplot(terminal + "set output " + gnuplot_quoted(unfinished) + "\n" +
-                script + "\nset output\n");
-  } catch (const Error&) {
-    fs::remove(unfinished, fault);
-    throw;
-  }
-  fs::rename(unfinished, path, fault);
-  require(!fault, "cannot write ", path, ": ", fault.message());
 }
 
-std::string gnuplot_quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char letter : text) {
-    quoted += letter == '\'' ? std::string("''") : std::string(1, letter);
-  }
-  return quoted + "'";
+void draw_picture(const Script& script, const std::string& path,
+                  PictureSize size) {
+  check_picture_path(path);
+  Script whole = terminal_of(path, size);
+  whole << script << "\nset output\n";
+  const std::string picture = output_of_gnuplot(whole);
+  require(is_whole(picture, is_svg(path)), "gnuplot failed: what it drew for ",
+          path, " is no whole picture");
+  write_file_atomically(path, picture);
 }
 
 }  // namespace reformer::cli

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "cli/gnuplot_script.h"
+
 namespace reformer::cli {
 
 // The size in pixels.
@@ -11,13 +13,15 @@ struct PictureSize {
   int height = 750;
 };
 
-// Runs `script` with the terminal that the ending of `path` names, .png or
-// .svg. The picture appears at `path` whole, or Error is thrown: an unknown
-// ending, a missing folder, no gnuplot on this machine, what it complained of.
-void draw_picture(const std::string& script, const std::string& path,
-                  PictureSize size = {});
+// Throws Error where draw_picture would refuse `path` before any work: an
+// ending other than .png and .svg, a missing folder.
+void check_picture_path(const std::string& path);
 
-// As gnuplot reads it back, whatever it holds: 'it''s'.
-std::string gnuplot_quoted(const std::string& text);
+// Runs `script` with the terminal that the ending of `path` names. The picture
+// appears at `path` whole, or Error is thrown and what was there stays: no
+// gnuplot on this machine, what it complained of, a disk that is full. All
+// texts show as they are: _ and ^ have no meaning.
+void draw_picture(const Script& script, const std::string& path,
+                  PictureSize size = {});
 
 }  // namespace reformer::cli

@@ -7,23 +7,14 @@
 #include <new>
 #include <string>
 
-#include "cli/bench.h"
 #include "cli/command_line.h"
-#include "cli/eval.h"
-#include "cli/export.h"
-#include "cli/generate.h"
-#include "cli/info.h"
+#include "cli/commands.h"
 #include "cli/machine.h"
 #include "cli/output.h"
-#include "cli/plot.h"
-#include "cli/reproduce.h"
-#include "cli/train.h"
 #include "reformer/core/errors.h"
 
 namespace reformer::cli {
 namespace {
-
-constexpr const char* kVersion = "0.1.0";  // of CMakeLists.txt: cli_test looks
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
@@ -31,19 +22,6 @@ constexpr int kWrongUsage = 2;
 int fail(int status, const std::string& message) {
   std::fprintf(stderr, "reformer: %s\n", message.c_str());
   return status;
-}
-
-void add_commands(CLI::App& app, Action& action) {
-  app.formatter(help_formatter());  // before the commands, which inherit it
-  app.set_version_flag("--version", std::string("reformer ") + kVersion);
-  add_train(app, action);
-  add_eval(app, action);
-  add_export(app, action);
-  add_generate(app, action);
-  add_plot(app, action);
-  add_info(app, action);
-  add_bench(app, action);
-  add_reproduce(app, action);
 }
 
 int run(int argc, char** argv) {

@@ -7,6 +7,7 @@
 #include "cli/curves.h"
 #include "cli/gnuplot.h"
 #include "cli/output.h"
+#include "cli/printable.h"
 #include "reformer/core/errors.h"
 #include "reformer/train/metrics.h"
 
@@ -72,7 +73,9 @@ std::string metric_names(const LoggedRun& run) {
     for (const auto& [name, value] : line.scalars) names.insert(name);
   }
   std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  for (const auto& name : names) {
+    text += (text.empty() ? "" : ", ") + printable(name);
+  }
   return text.empty() ? "nothing yet" : text;
 }
 
@@ -82,7 +85,7 @@ Curve curve_of(const LoggedRun& run, const std::string& metric, int color) {
                  metric.starts_with("validation/"),
                  points_of(run, metric),
                  {}};
-  require(!curve.points.empty(), run.folder, ": no ", metric,
+  require(!curve.points.empty(), run.folder, ": no ", printable(metric),
           " in metrics.jsonl; it has ", metric_names(run));
   return curve;
 }
@@ -126,6 +129,7 @@ void plot_attention(const PlotOptions& options) {
 }
 
 void plot(const PlotOptions& options) {
+  if (!options.out.empty()) check_picture_path(options.out);
   options.attention ? plot_attention(options) : plot_losses(options);
 }
 
@@ -153,17 +157,20 @@ void add_plot(CLI::App& app, Action& action) {
   const auto options = std::make_shared<PlotOptions>();
   command.add_option("DIR", options->folders, "folders of runs")
       ->required()
+      ->check(not_empty())
       ->type_name("...");
   command
       .add_option("--out", options->out,
                   "the picture, .png or .svg [plot.png or attention.png in the "
                   "first DIR]")
+      ->check(not_empty())
       ->take_last()
       ->type_name("FILE");
   command
       .add_option("--metric", options->metric,
                   "any metric of metrics.jsonl [train/loss and "
                   "validation/loss]")
+      ->check(not_empty())
       ->take_last()
       ->type_name("NAME");
   add_attention_options(command, *options);

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
-
-#include "cli/gnuplot.h"
 
 namespace reformer::cli {
 
@@ -26,12 +23,10 @@ std::vector<PositionRange> position_ranges(const std::vector<double>& values) {
   return ranges;
 }
 
-std::string position_script(const std::vector<PositionCurve>& curves,
-                            const std::string& title,
-                            const std::string& y_label) {
-  std::ostringstream script;
-  script.precision(10);
-  std::string plots;
+Script position_script(const std::vector<PositionCurve>& curves,
+                       const std::string& title, const std::string& y_label) {
+  Script script;
+  Script plots;
   for (size_t c = 0; c < curves.size(); ++c) {
     script << "$curve" << c << " << EOD\n";
     for (const auto& [begin, end, value] : curves[c].ranges) {
@@ -39,17 +34,18 @@ std::string position_script(const std::vector<PositionCurve>& curves,
              << " " << value << "\n";
     }
     script << "EOD\n";
-    plots += (c == 0 ? "" : ", ") + std::string("$curve") + std::to_string(c) +
-             " using 1:2 with linespoints linewidth 2 pointtype 7 title " +
-             gnuplot_quoted(curves[c].label) + " noenhanced";
+    if (c > 0) plots << ", ";
+    plots << "$curve" << c
+          << " using 1:2 with linespoints linewidth 2 pointtype 7 title "
+          << Quoted(curves[c].label);
   }
-  script << "set title " << gnuplot_quoted(title)
-         << " noenhanced font ',16'\nset xlabel 'position'\nset ylabel "
-         << gnuplot_quoted(y_label)
-         << " noenhanced\nset logscale x 2\nset format x '%.0f'\n"
-            "set grid\nset border 3\nset tics nomirror\nset key top right\n"
-         << "plot " << plots << "\n";
-  return script.str();
+  return script << "set title " << Quoted(title)
+                << " font ',16'\nset xlabel 'position'\nset ylabel "
+                << Quoted(y_label)
+                << "\nset logscale x 2\nset format x '%.0f'\n"
+                   "set format y '%g'\nset grid\nset border 3\n"
+                   "set tics nomirror\nset key top right\nplot "
+                << plots << "\n";
 }
 
 }  // namespace reformer::cli

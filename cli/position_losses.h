@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/gnuplot_script.h"
+
 namespace reformer::cli {
 
 struct PositionRange {
@@ -24,8 +26,7 @@ struct PositionCurve {
 };
 
 // A script of gnuplot: value against position, which is logarithmic.
-std::string position_script(const std::vector<PositionCurve>& curves,
-                            const std::string& title,
-                            const std::string& y_label);
+Script position_script(const std::vector<PositionCurve>& curves,
+                       const std::string& title, const std::string& y_label);
 
 }  // namespace reformer::cli

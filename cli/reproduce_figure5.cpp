@@ -184,6 +184,7 @@ void reproduce_figure5(const ExperimentOptions& options) {
 void add_lists(CLI::App& app, ExperimentOptions& options) {
   const auto list = [&](const char* option, const char* key, const char* help,
                         int64_t most = kMaxLength) {
+    options.list_ranges[key] = {1, most};
     app.add_option_function<std::vector<int64_t>>(
            option,
            [&options, key](const std::vector<int64_t>& values) {
@@ -199,6 +200,7 @@ void add_lists(CLI::App& app, ExperimentOptions& options) {
   list("--length", kLengths,
        "lengths to time [1024 to 32768; quick: 128 to 4096]");
   list("--rounds", kRounds, "hash rounds to time [1,2,4,8]", 1024);
+  options.list_ranges[kFullUpTo] = {0, kMaxLength};
   app.add_option_function<int64_t>(
          "--full-up-to",
          [&options](int64_t length) { options.lists[kFullUpTo] = {length}; },

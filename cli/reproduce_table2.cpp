@@ -176,8 +176,8 @@ class Table2 {
   }
 
   // Ours as lines over the rounds at evaluation, the paper's dashed.
-  std::string script() const {
-    std::ostringstream text;
+  Script script() const {
+    Script text;
     for (size_t row = 0; row < kTrained.size(); ++row) {
       text << "$row" << row << " << EOD\n";
       for (size_t column = 0; column < kEvaluated.size(); ++column) {
@@ -192,19 +192,19 @@ class Table2 {
            "set xlabel 'attention at evaluation'\nset key bottom left\n"
            "set grid ytics\nset xrange [-0.2:4.2]\nset xtics (";
     for (size_t column = 0; column < kEvaluated.size(); ++column) {
-      text << (column ? ", " : "") << "'" << name_of_rounds(kEvaluated[column])
-           << "' " << column;
+      if (column > 0) text << ", ";
+      text << Quoted(name_of_rounds(kEvaluated[column])) << " " << column;
     }
     text << ")\nplot ";
     for (size_t row = 0; row < kTrained.size(); ++row) {
-      text << (row ? ", " : "") << "$row" << row
-           << " using 1:2 with linespoints lw 2 pt 7 lc " << row + 1
-           << " title 'trained with " << name_of_rounds(kTrained[row])
-           << "', $row" << row << " using 1:3 with lines dt 2 lc " << row + 1
+      if (row > 0) text << ", ";
+      text << "$row" << row << " using 1:2 with linespoints lw 2 pt 7 lc "
+           << row + 1 << " title "
+           << Quoted("trained with " + name_of_rounds(kTrained[row]))
+           << ", $row" << row << " using 1:3 with lines dt 2 lc " << row + 1
            << " notitle";
     }
-    text << "\n";
-    return text.str();
+    return text << "\n";
   }
 
   const Table2Options options_;
@@ -223,6 +223,7 @@ void add_reproduce_table2(CLI::App& reproduce, Action& action) {
   app.add_option(
          "--out", options->out,
          "folder of its four runs; what is trained is not trained again")
+      ->check(not_empty())
       ->take_last()
       ->type_name("DIR")
       ->capture_default_str();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/experiment_settings.h"
+#include "cli/json_numbers.h"
 #include "cli/machine.h"
 #include "cli/measure_step.h"
 #include "cli/output.h"
@@ -25,17 +26,23 @@ const std::vector<Column> kColumns = {
     {7, "", "batch"},    {10, "ms a", "step"},     {10, "us a", "token"},
     {10, "peak", "MiB"}, {12, "without", "states"}};
 
+constexpr int64_t kMostBytes = int64_t{1} << 60;
+
 StepCost cost_of(const Json& row) {
   StepCost cost;
   row.at("row").get_to(cost.row);
   row.at("series").get_to(cost.series);
-  row.at("layers").get_to(cost.layers);
-  row.at("length").get_to(cost.length);
-  row.at("batch").get_to(cost.batch);
+  const auto whole = [&](const char* key, int64_t& value, int64_t least,
+                         int64_t most) {
+    value = whole_number_in(row.at(key), key, least, most);
+  };
+  whole("layers", cost.layers, 1, kMaxLength);
+  whole("length", cost.length, 1, kMaxLength);
+  whole("batch", cost.batch, 1, kMaxLength);
   row.at("step_s").get_to(cost.step_s);
-  row.at("peak_bytes").get_to(cost.peak_bytes);
-  row.at("rest_bytes").get_to(cost.rest_bytes);
-  row.at("parameters").get_to(cost.parameters);
+  whole("peak_bytes", cost.peak_bytes, -kMostBytes, kMostBytes);
+  whole("rest_bytes", cost.rest_bytes, -kMostBytes, kMostBytes);
+  whole("parameters", cost.parameters, 0, kMostBytes);
   row.at("machine").get_to(cost.machine);
   return cost;
 }

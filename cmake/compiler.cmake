@@ -22,6 +22,11 @@ if(REFORMER_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
+if(REFORMER_FUZZ)
+  # Counters of the branches that an input takes (tests/fuzz), and assertions.
+  add_cxx_options(-g1 -UNDEBUG -fsanitize=fuzzer-no-link)
+endif()
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")

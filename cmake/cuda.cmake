@@ -1,13 +1,17 @@
 # CUDA kernels are compiled wherever nvcc is: in PATH, in CUDA_HOME, in
 # /usr/local/cuda, or named by CUDACXX or CMAKE_CUDA_COMPILER.
 #
-#   REFORMER_CUDA   AUTO, ON (an error where there is no nvcc) or OFF
+#   REFORMER_CUDA        AUTO, ON (an error where there is no nvcc) or OFF
+#   REFORMER_LINE_INFO   OFF; ON for profilers and compute-sanitizer, which then
+#                        name lines of the sources, whose paths are in the
+#                        program then
 #
 # Defines REFORMER_HAVE_CUDA, and CudaRuntime::static where it is ON.
 
 set(REFORMER_CUDA AUTO CACHE STRING
   "CUDA kernels: AUTO (where nvcc is), ON or OFF")
 set_property(CACHE REFORMER_CUDA PROPERTY STRINGS AUTO ON OFF)
+option(REFORMER_LINE_INFO "CUDA kernels know their lines in the sources" OFF)
 
 set(REFORMER_HAVE_CUDA OFF)
 if(NOT REFORMER_CUDA)

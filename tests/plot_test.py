@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 import sys
@@ -10,9 +11,10 @@ import unittest
 
 PROGRAM = None  # set below
 
-# Stands in for gnuplot: keeps the script, and makes the file asked for.
-FAKE_GNUPLOT = """#!/bin/sh
-tee "$SCRIPT" | sed -n "s/^set output '\\(.*\\)'$/\\1/p" | xargs -d '\\n' touch
+# Stands in for gnuplot: keeps the script, and writes the ends of a picture.
+FAKE_GNUPLOT = r"""#!/bin/sh
+cat >"$SCRIPT"
+printf '\211PNG\r\n\032\n IEND\256B`\202'
 """
 
 
@@ -86,6 +88,89 @@ class PictureTest(PlotTest):
                 self.assertEqual((run.returncode, run.stderr), (0, ""))
 
 
+class AttackTest(PlotTest):
+    """Names and numbers of strangers are drawn, and never run."""
+
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("gnuplot"):
+            self.skipTest("gnuplot is missing")
+        self.here = self.root / "here"  # where commands leave their traces
+        self.here.mkdir()
+
+    def attacked(self, folder, lines, *arguments):
+        folder = self.here / folder
+        folder.mkdir(parents=True)
+        (folder / "metrics.jsonl").write_text(
+            "".join(json.dumps(line) + "\n" for line in lines))
+        run = subprocess.run(
+            [PROGRAM, "plot", str(folder.relative_to(self.here)), *arguments],
+            cwd=self.here, capture_output=True, text=True)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual(sorted(os.listdir(folder)),
+                         ["metrics.jsonl", "plot.png"])
+        self.assertEqual(len(os.listdir(self.here)), 1)  # nobody left a file
+        return run
+
+    def test_a_metric_that_is_a_line_of_a_script(self):
+        metric = "x\n!touch pwned\n"
+        self.attacked("run", [{"step": 1, metric: 3}, {"step": 2, metric: 2}],
+                      "--metric", metric)
+
+    def test_a_metric_that_is_a_command_in_quotes(self):
+        metric = "x'; system('touch pwned') #\"`touch pwned`\" @y $(touch pwned)"
+        self.attacked("run", [{"step": 1, metric: 3}], "--metric", metric)
+
+    def test_a_folder_that_is_a_line_of_a_script(self):
+        self.attacked("x\n!touch pwned\n`touch pwned`",
+                      [{"step": 1, "train/loss": 3}])
+
+    def test_a_folder_that_is_a_pipe(self):
+        self.attacked("|touch pwned; '", [{"step": 1, "train/loss": 3}])
+
+    def test_numbers_as_large_as_they_come(self):
+        self.attacked("run", [{"step": 1, "train/loss": 1e308},
+                              {"step": 2, "train/loss": -1e308},
+                              {"step": 2 ** 62, "train/loss": 5e-324}])
+
+    def test_errors_stay_on_one_line(self):
+        folder = self.make_run("run", [{"step": 1, "a\n\x1b[2Jb": 3}])
+        run = self.plot(folder)
+        self.assertEqual(run.returncode, 1)
+        self.assertEqual(run.stderr, f"reformer: {folder}: no train/loss in "
+                         "metrics.jsonl; it has a\ufffd\ufffd[2Jb\n")
+
+
+# Stands in for the program that `make bench` times.
+FAKE_BENCH = r"""#!/bin/sh
+for length in 512 1024; do
+  cat <<END
+{"rounds": 1, "length": $length, "forward_s": 1, "backward_s": 1,
+ "exact_forward_s": 2, "exact_backward_s": 1, "heads": 2, "d_head": 3,
+ "batch": 1, "dtype": "a'\`touch pwned\`", "chunk_length": 64, "window": 1,
+ "data": "b"}
+END
+done | tr '\n' ' ' | sed 's/} /}\n/g'
+"""
+
+
+class BenchTest(PlotTest):
+    def test_neither_its_folder_nor_its_results_are_commands(self):
+        if not shutil.which("gnuplot"):
+            self.skipTest("gnuplot is missing")
+        build = self.root / "it's `touch pwned`"
+        build.mkdir()
+        (build / "reformer").write_text(FAKE_BENCH)
+        (build / "reformer").chmod(0o755)
+        script = pathlib.Path(__file__).parent.parent / "tools" / "bench.sh"
+        run = subprocess.run(["bash", script, build], cwd=self.root, text=True,
+                             capture_output=True)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        picture = build / "bench" / "attention.png"
+        self.assertEqual(picture.read_bytes()[1:4], b"PNG")
+        self.assertEqual(list(self.root.rglob("pwned")), [])
+
+
 class ScriptTest(PlotTest):
     def setUp(self):
         super().setUp()
@@ -112,8 +197,8 @@ class ScriptTest(PlotTest):
     def test_names_runs_by_folder_or_by_path_where_names_clash(self):
         one = self.losses("x/run", [1])
         other = self.losses("y/run", [1])
-        self.assertIn(" title 'run' ", self.script_of(one))
-        self.assertIn(f" title '{other}' ", self.script_of(one, other))
+        self.assertIn(" title 'run'\n", self.script_of(one))
+        self.assertIn(f" title '{other}'\n", self.script_of(one, other))
 
     def test_takes_a_logarithmic_axis_for_a_wide_range(self):
         self.assertIn("set logscale y",
@@ -181,6 +266,57 @@ class MistakesTest(PlotTest):
         self.assertEqual(picture.read_text(), "old")
         self.assertEqual(sorted(os.listdir(run)),
                          ["metrics.jsonl", "plot.png"])
+
+
+    def test_half_a_picture_leaves_the_old_one(self):
+        self.use_fake_gnuplot()
+        run = self.losses("run", [1])
+        for name, half in (("plot.png", "\\211PNG\\r\\n\\032\\n IEN"),
+                           ("plot.svg", "<svg></sv")):
+            picture = pathlib.Path(run) / name
+            picture.write_text("old")
+            (self.root / "tools" / "gnuplot").write_text(
+                f"#!/bin/sh\ncat >/dev/null\nprintf '{half}'\n")
+            self.assert_refused(
+                self.plot(run, "--out", str(picture)),
+                f"gnuplot failed: what it drew for {picture} is no whole "
+                "picture")
+            self.assertEqual(picture.read_text(), "old")
+            picture.unlink()
+        self.assertEqual(os.listdir(run), ["metrics.jsonl"])
+
+    def test_a_full_disk_leaves_the_old_picture(self):
+        self.use_fake_gnuplot()
+        run = self.losses("run", [1])
+        picture = pathlib.Path(run) / "plot.png"
+        picture.write_text("old")
+        (self.root / "tools" / "gnuplot").write_text(
+            FAKE_GNUPLOT.replace("IEND", "%100000sIEND"))
+
+        def limit():  # files of 64 KB at most: as full as a disk gets
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+        failed = subprocess.run([PROGRAM, "plot", run], capture_output=True,
+                                text=True, env=self.environment,
+                                preexec_fn=limit)
+        self.assert_refused(failed,
+                            f"{picture}: cannot write: File too large")
+        self.assertEqual(picture.read_text(), "old")
+        self.assertEqual(sorted(os.listdir(run)),
+                         ["metrics.jsonl", "plot.png"])
+
+    def test_empty_names(self):
+        run = self.losses("run", [1])
+        for arguments in [""], [run, "--out", ""], [run, "--metric", ""]:
+            refused = self.plot(*arguments)
+            self.assertEqual(refused.returncode, 2)
+            self.assertRegex(refused.stderr,
+                             r"\Areformer: .*a name is required.*\n\Z")
+
+    def test_an_emptied_log(self):
+        run = self.losses("run", [])
+        self.assert_refused(
+            self.plot(run),
+            f"{run}: no train/loss in metrics.jsonl; it has nothing yet")
 
 
 class AttentionTest(PlotTest):

@@ -28,9 +28,10 @@ TINY5 = [word for i, word in enumerate(TINY)
 ROUNDS = ["lsh-1", "lsh-2", "lsh-4", "lsh-8",
           "local+lsh-1", "local+lsh-2", "local+lsh-4"]
 
-# Stands in for gnuplot: keeps the script, and makes the file asked for.
-FAKE_GNUPLOT = """#!/bin/sh
-tee "$0.script" | sed -n "s/^set output '\\(.*\\)'$/\\1/p" | xargs -d '\\n' touch
+# Stands in for gnuplot: keeps the script, and writes the ends of a picture.
+FAKE_GNUPLOT = r"""#!/bin/sh
+cat >"$0.script"
+printf '\211PNG\r\n\032\n IEND\256B`\202'
 """
 
 
@@ -327,6 +328,75 @@ class Figure3Test(ReproduceTest):
         self.done("figure3", out)
         self.assertEqual((out / "figure3.jsonl").read_text(), numbers)
 
+    def test_an_emptied_log_is_named(self):
+        # In place: a copy would be another run, on another synthetic text.
+        run = self.runs / "shared-qk/seed-1"
+        log = run / "metrics.jsonl"
+        self.addCleanup(log.write_text, log.read_text())
+        for text in ("", '{"step": 6, "train/loss": 3}\n'):
+            log.write_text(text)
+            refused = self.reproduce("figure3", self.runs)
+            self.assertEqual(
+                (refused.returncode, refused.stderr),
+                (1, f"reformer: {run}/metrics.jsonl: holds no evaluation, "
+                 "though the run is done; remove the folder to train it "
+                 "again\n"))
+
+    def test_another_metric_is_named(self):
+        out = self.copied()
+        run = out / "shared-qk/seed-1"
+        log = run / "metrics.jsonl"
+        log.write_text(log.read_text().replace("bits per byte", "bits\\n"))
+        refused = self.reproduce("figure3", out)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn(f"{run}/metrics.jsonl: was evaluated at other steps",
+                      refused.stderr)
+
+    def test_a_metric_that_is_a_line_of_a_script(self):
+        if not shutil.which("gnuplot"):
+            self.skipTest("gnuplot is missing")
+        out = self.copied()
+        for log in out.glob("*/*/metrics.jsonl"):
+            log.write_text(log.read_text().replace(
+                "bits per byte", "'\\n!touch pwned\\n`touch pwned`"))
+        run = subprocess.run(self.command("figure3", out), text=True, cwd=out,
+                             capture_output=True)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertTrue((out / "figure3.png").exists())
+        self.assertFalse((out / "pwned").exists())
+
+    def test_every_number_of_its_settings_is_checked(self):
+        out = self.copied()
+        path = out / "experiment.json"
+        good = json.loads(path.read_text())
+        for key, value, said in (
+                ("seeds", 0, "a whole number from 1 to 1000"),
+                ("seeds", -1, "a whole number from 1 to 1000"),
+                ("seeds", 1e30, "a whole number from 1 to 1000"),
+                ("seeds", 2 ** 64 - 1, "a whole number from 1 to 1000"),
+                ("seeds", 1001, "a whole number from 1 to 1000"),
+                ("seeds", 2.5, "a whole number from 1 to 1000"),
+                ("seeds", "2", "a whole number from 1 to 1000"),
+                ("seeds", True, "a whole number from 1 to 1000"),
+                ("seeds", None, "a whole number from 1 to 1000"),
+                ("quick", 1, "is damaged"),
+                ("lists", 3, "is damaged"),
+                ("lists", {"layers": []}, "a list of whole numbers"),
+                ("lists", {"layers": 1e30}, "a list of whole numbers"),
+                ("lists", {"layers": [1e30]}, "a whole number from 0 to"),
+                ("config", 3, "an object of settings"),
+                ("config", {**good["config"], "train": {
+                    **good["config"]["train"], "batch": 0}}, "train.batch"),
+                ("config", {**good["config"], "train": {
+                    **good["config"]["train"], "seed": 2 ** 63 - 1}},
+                 "train.seed")):
+            with self.subTest(key=key, value=value):
+                path.write_text(json.dumps({**good, key: value}))
+                run = self.reproduce("figure3", out)
+                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertRegex(run.stderr, r"\Areformer: .*\n\Z")
+                self.assertIn(said, run.stderr)
+
     def test_without_gnuplot_the_numbers_stay(self):
         out = self.copied()
         (out / "figure3.jsonl").unlink()
@@ -472,6 +542,31 @@ class Figure5Test(ReproduceTest):
         self.assertEqual(again[:-1], rest)
         self.assertEqual(json.loads(again[-1])["series"],
                          json.loads(first)["series"])
+
+    def test_numbers_of_its_files_are_checked(self):
+        out = self.out()
+        shutil.copytree(self.runs, out, symlinks=True)
+        settings = (out / "experiment.json").read_text()
+        for key, value in (("layers", 0), ("rounds", 1025), ("lengths", -1),
+                           ("full_up_to", 1e30)):
+            changed = json.loads(settings)
+            changed["lists"][key] = [value]
+            (out / "experiment.json").write_text(json.dumps(changed))
+            self.assert_refused_with(self.reproduce("figure5", out),
+                                     f"lists.{key}: a whole number from ")
+        (out / "experiment.json").write_text(settings)
+        row = json.loads((out / "costs.jsonl").read_text().splitlines()[0])
+        for key, value in (("batch", 0), ("length", 1e30), ("layers", 2 ** 64),
+                           ("peak_bytes", "x"), ("step_s", None)):
+            (out / "costs.jsonl").write_text(
+                json.dumps({**row, key: value}) + "\n")
+            self.assert_refused_with(self.reproduce("figure5", out),
+                                     "costs.jsonl, line 1: is no measurement")
+
+    def assert_refused_with(self, run, words):
+        self.assertEqual(run.returncode, 1)
+        self.assertRegex(run.stderr, r"\Areformer: .*\n\Z")
+        self.assertIn(words, run.stderr)
 
     def test_other_lists_are_refused(self):
         run = self.reproduce("figure5", self.runs, *self.arguments, "--layers",

@@ -13,7 +13,8 @@ set -euo pipefail
 
 build=${1:?usage: tools/bench.sh BUILD_DIR [OPTION...]}
 shift
-sources=$(dirname "$0")/../bench
+sources=$(cd "$(dirname "$0")/../bench" && pwd)
+script=$sources/attention.gnuplot
 out=$build/bench
 lengths=${REFORMER_BENCH_LENGTHS:-512,1024,2048,4096,8192,16384,32768,65536}
 rounds=${REFORMER_BENCH_ROUNDS:-1,4}
@@ -41,10 +42,12 @@ draw() {
   fi
   python3 "$sources/attention_series.py" "$out/attention.jsonl" \
     >"$out/attention.series"
-  gnuplot \
-    -e "series='$out/attention.series'; picture='$out/attention.png'" \
-    -e "machine='$(processor), $(nproc) cores'" \
-    "$sources/attention.gnuplot"
+  local subject exact=
+  subject=$(sed -n '1s/^# //p' "$out/attention.series")
+  if grep -q '^"exact' "$out/attention.series"; then exact=exact; fi
+  (cd "$out" &&
+    gnuplot -d -c "$script" "$subject" "$(processor), $(nproc) cores" "$exact" \
+      >attention.png.part && mv attention.png.part attention.png)
   say "picture is in $out/attention.png"
 }
 

@@ -1,0 +1,29 @@
+// What every decoded picture fulfils.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "reformer/core/errors.h"
+#include "reformer/data/image.h"
+#include "tests/fuzz/target.h"
+
+namespace reformer::fuzz {
+
+// Decodes it, or lets it be refused.
+inline void try_picture(Image (*decode)(std::span<const uint8_t>),
+                        const std::string& bytes) {
+  Image image;
+  try {
+    image =
+        decode({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+  } catch (const Error&) {
+    return;
+  }
+  law(image.width > 0 && image.height > 0, "a picture has pixels");
+  law(image.rgb.size() == size_t(3 * image.width * image.height),
+      "a picture has three bytes for each pixel");
+  law(square_image(image, 3).rgb.size() == 27, "a square is of its size");
+}
+
+}  // namespace reformer::fuzz
