@@ -94,6 +94,15 @@ std::string text_of(const Json& value) {
   return list.substr(1, list.size() - 2);
 }
 
+// Paths may hold any bytes, JSON only text.
+void require_utf8(const std::string& key, const Json& value) {
+  try {
+    (void)value.dump();
+  } catch (const Json::type_error&) {
+    throw Error(key + ": text in UTF-8 is required, got " + shown(value));
+  }
+}
+
 // --- All settings ------------------------------------------------------------
 
 std::vector<std::string> known_keys() {
@@ -143,6 +152,12 @@ void require_new(std::set<std::string>& seen, const std::string& key) {
   require(seen.insert(key).second, "the key '", key, "' is given twice");
 }
 
+// "[json.exception...] number overflow parsing '1e400'"
+std::string range_fault(const Json::out_of_range& error) {
+  const std::string what = error.what();
+  return "a number is too large" + what.substr(what.rfind(" '"));
+}
+
 // The parser would keep the last of several values of a key and say nothing.
 Json parsed(const std::string& text) {
   std::vector<std::set<std::string>> open_objects;
@@ -161,6 +176,8 @@ Json parsed(const std::string& text) {
   } catch (const Json::parse_error& error) {
     const std::string what = error.what();  // "[json.exception...] parse ..."
     throw Error("malformed JSON: " + what.substr(what.find("] ") + 2));
+  } catch (const Json::out_of_range& error) {
+    throw Error("malformed JSON: " + range_fault(error));
   }
 }
 
@@ -199,13 +216,11 @@ std::string config_to_json(const Config& config) {
   Config copy = config;  // visited by reference
   copy.visit([&](const std::string& key, auto& setting, const char*) {
     const size_t dot = key.find('.');
-    root[key.substr(0, dot)][key.substr(dot + 1)] = json_of(setting);
+    const Json value = json_of(setting);
+    require_utf8(key, value);
+    root[key.substr(0, dot)][key.substr(dot + 1)] = value;
   });
-  try {
-    return root.dump(2);
-  } catch (const Json::type_error&) {
-    throw Error("a config must be UTF-8 text, got the bytes " + shown(root));
-  }
+  return root.dump(2);
 }
 
 void set_config_value(Config& config, const std::string& assignment) {

@@ -68,6 +68,8 @@ Json parse_json(const std::string& text) {
   } catch (const Json::parse_error& error) {
     throw Error("the header is damaged: no valid JSON at byte " +
                 std::to_string(8 + error.byte));
+  } catch (const Json::out_of_range&) {
+    throw Error("the header is damaged: a number in it is too large");
   }
 }
 
