@@ -135,6 +135,13 @@ CLI::Validator one_of(std::vector<std::string> names) {
   return CLI::Validator(check, "");
 }
 
+CLI::Validator not_empty() {
+  const auto check = [](const std::string& text) -> std::string {
+    return text.empty() ? "a name is required, got an empty one" : "";
+  };
+  return CLI::Validator(check, "");
+}
+
 std::shared_ptr<CLI::FormatterBase> help_formatter() {
   return std::make_shared<HelpFormatter>();
 }

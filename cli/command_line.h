@@ -23,6 +23,7 @@ inline constexpr int64_t kMaxLength = std::numeric_limits<int32_t>::max();
 CLI::Validator whole_number(int64_t least, int64_t most);
 CLI::Validator number(double least, double most);
 CLI::Validator one_of(std::vector<std::string> names);
+CLI::Validator not_empty();  // of a path
 
 // --help that shows an option as "--heads N" and its default after its purpose.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
