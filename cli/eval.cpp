@@ -1,6 +1,7 @@
 #include "cli/eval.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -49,6 +50,12 @@ std::string line_of(const Task& task, const Point& point, const Evaluation& e) {
                 static_cast<long long>(point.rounds),
                 task.metric_name().c_str(), e.metric, e.accuracy * 100);
   return text;
+}
+
+// A folder's name may hold any bytes, JSON only text.
+std::string line_of(const nlohmann::ordered_json& row) {
+  constexpr auto kReplace = nlohmann::detail::error_handler_t::replace;
+  return row.dump(-1, ' ', /*ensure_ascii=*/false, kReplace) + "\n";
 }
 
 // Shorter sequences for the same model: as many more of them in a batch.
@@ -167,13 +174,17 @@ class Eval {
   void evaluate_whole(const Task& task, const Point& point) {
     const auto e =
         evaluate(model_, task, split_, options_.batches, point.rounds);
+    require(std::isfinite(e.loss), options_.directory, ", step ",
+            checkpoint_.step,
+            ": the loss is not finite: the model has "
+            "diverged; evaluate an older checkpoint of the run");
     report_.text(line_of(task, point, e));
     auto row = row_of(point);
     row["loss"] = e.loss;
     row["accuracy"] = e.accuracy;
     row["metric"] = task.metric_name();
     row["value"] = e.metric;
-    report_.json(row.dump() + "\n");
+    report_.json(line_of(row));
   }
 
   void evaluate_positions(const Task& task, const Point& point) {
@@ -193,7 +204,7 @@ class Eval {
       row["end"] = end;
       row["metric"] = task.metric_name();
       row["value"] = value;
-      report_.json(row.dump() + "\n");
+      report_.json(line_of(row));
     }
   }
 
@@ -221,8 +232,10 @@ void add_eval(CLI::App& app, Action& action) {
   auto& command = *app.add_subcommand("eval", "Evaluate a trained model");
   const auto options = std::make_shared<EvalOptions>();
   command.add_option("DIR", options->directory, "folder of the run")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command.add_option("--data", options->data, "other data: sets task.data")
+      ->check(not_empty())
       ->type_name("PATH");
   command.add_option("--split", options->split, "validation or test")
       ->check(one_of({"validation", "test"}))

@@ -32,9 +32,11 @@ void add_export(CLI::App& app, Action& action) {
       "export", "Write a trained model, without its optimizer, for use");
   const auto options = std::make_shared<ExportOptions>();
   command.add_option("DIR", options->directory, "folder of the run")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command.add_option("--out", options->out, "folder to make")
       ->required()
+      ->check(not_empty())
       ->type_name("DIR");
   command.add_option("--type", options->type, "bfloat16 or float32")
       ->check(one_of({"bfloat16", "float32"}))

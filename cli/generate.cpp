@@ -98,7 +98,8 @@ void add_generate(CLI::App& app, Action& action) {
       "a trained model");
   const auto options = std::make_shared<GenerateOptions>();
   command.add_option("DIR", options->directory, "folder of the run")
-      ->required();
+      ->required()
+      ->check(not_empty());
   options->texts.add_to(command);
   add_sampler_options(command, options->sampler);
   command

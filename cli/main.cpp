@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "cli/before_libraries.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/machine.h"
@@ -89,6 +90,7 @@ int run_and_report(int argc, char** argv) {
 }  // namespace reformer::cli
 
 int main(int argc, char** argv) {
+  reformer::cli::before_libraries();
   // A closed pipe then is an error of the write, which ends the run in order.
   std::signal(SIGPIPE, SIG_IGN);
   // So then is a file that outgrows the user's limit.

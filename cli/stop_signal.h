@@ -1,12 +1,13 @@
-// SIGINT and SIGTERM as a wish to stop, not an end.
+// SIGINT, SIGTERM and SIGHUP as a wish to stop, not an end.
 #pragma once
 
 #include <atomic>
 
 namespace reformer::cli {
 
-// True from the first SIGINT or SIGTERM on. A second one ends the process at
-// once. Installs the handlers when first called.
+// True from the first of these signals on. A second SIGINT or SIGTERM ends the
+// process at once. SIGHUP, a terminal that has gone, stays ignored where it was
+// (nohup). Installs the handlers when first called.
 const std::atomic<bool>& stop_requested();
 
 }  // namespace reformer::cli

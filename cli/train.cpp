@@ -23,6 +23,7 @@ struct TrainOptions {
   std::string out;
   std::string data;
   bool resume = false;
+  bool allow_other_data = false;
 };
 
 // Of how long, how often and where: the model and its data stay what they are.
@@ -52,6 +53,8 @@ void require_changeable(const std::string& assignment) {
 
 // A resumed run is the one in its folder.
 Config run_config(const TrainOptions& options) {
+  require(options.resume || !options.allow_other_data,
+          "--allow-other-data: needs --resume");
   if (!options.resume) return options.config.load();
   require(options.config.name.empty(), "--resume goes on with the config in ",
           options.out, ": give no CONFIG with it");
@@ -91,7 +94,9 @@ void run_train(const TrainOptions& options) {
   TrainScreen screen(*task);
   screen.say(config_to_json(config) + "\n" + describe_machine(device) + "\n");
   const auto result =
-      train(config, *task, {options.out, options.resume, device}, stop, screen);
+      train(config, *task,
+            {options.out, options.resume, device, options.allow_other_data},
+            stop, screen);
   screen.say(farewell(result, options.out));
 }
 
@@ -103,13 +108,17 @@ void add_train(CLI::App& app, Action& action) {
   options->config.add_to(command);
   command.add_option("--out", options->out, "folder of the run")
       ->required()
+      ->check(not_empty())
       ->type_name("DIR");
   command
       .add_option("--data", options->data,
                   "a file, folder or archive: sets task.data")
+      ->check(not_empty())
       ->type_name("PATH");
   command.add_flag("--resume", options->resume,
                    "go on with the run in --out, with its own config");
+  command.add_flag("--allow-other-data", options->allow_other_data,
+                   "with --resume: also where the data have changed");
   command.callback(
       [options, &action] { action = [options] { run_train(*options); }; });
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "reformer/core/errors.h"
+
 namespace reformer::cli {
 
 std::string duration(double seconds) {
@@ -47,6 +49,9 @@ void TrainScreen::say(const std::string& text) {
     report_.text(text);
   } catch (const OutputClosed&) {
     closed_ = true;
+  } catch (const Error& error) {  // a terminal that was closed, a full disk
+    closed_ = true;
+    report_.note(error.what());
   }
 }
 

@@ -10,7 +10,7 @@
 namespace reformer::cli {
 
 // Progress on stderr, evaluations on stdout. A run goes on when its reader has
-// gone.
+// gone or nothing more can be written there.
 class TrainScreen : public TrainObserver {
  public:
   explicit TrainScreen(const Task& task) : task_(task) {}

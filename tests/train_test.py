@@ -3,6 +3,7 @@ same bytes twice, stopped, killed, resumed, and mistakes."""
 import json
 import os
 import pathlib
+import pty
 import random
 import resource
 import signal
@@ -38,8 +39,14 @@ def train(out, *arguments, config="duplication", **settings):
                     **settings)
 
 
-def resume(out):
-    return reformer("train", "--resume", "--out", out, "--threads", 1)
+def resume(out, *arguments):
+    return reformer("train", "--resume", "--out", out, "--threads", 1,
+                    *arguments)
+
+
+def as_from_a_terminal():
+    """Tests may run under nohup, which has its children ignore SIGHUP."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class RunsTest(unittest.TestCase):
@@ -72,16 +79,24 @@ class RunsTest(unittest.TestCase):
         return [(line["step"], line["train/loss"]) for line in lines
                 if "train/loss" in line]
 
+    def evaluations(self, run):
+        lines = map(json.loads, (run / "metrics.jsonl").read_text().split("\n")
+                    [:-1])
+        return [(line["step"], line["validation/loss"]) for line in lines
+                if "validation/loss" in line]
+
     def assert_same_as_whole(self, run):
         # Not assertEqual: it would spend minutes on a picture of the bytes.
         self.assertTrue(self.files(run) == self.files(self.whole), "bytes")
         self.assertTrue(self.losses(run) == self.losses(self.whole), "losses")
+        self.assertEqual(self.evaluations(run), self.evaluations(self.whole))
 
-    def started(self, step):
+    def started(self, step, before=as_from_a_terminal):
         """A new run that has done `step` steps."""
         process = subprocess.Popen(
             [PROGRAM, "train", "duplication", "--out", str(self.out()), *TINY],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            preexec_fn=before)
         for line in process.stderr:
             if line.startswith(f"step {step}/"):
                 break
@@ -108,19 +123,64 @@ class RunsTest(unittest.TestCase):
 
     def test_a_stopped_run_saves_and_goes_on_bit_for_bit(self):
         process = self.started(step=5)
-        for sent in signal.SIGINT, signal.SIGTERM:
+        for sent in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
             process.send_signal(sent)
+            if sent == signal.SIGHUP:  # from the shell, then from the system
+                process.send_signal(sent)
             said, _ = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 0)
             self.assertRegex(said, r"stopped after step \d+ and saved")
             process = subprocess.Popen(
                 [PROGRAM, "train", "--resume", "--out", str(self.out()),
                  "--threads", "1"], stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, text=True)
+                stderr=subprocess.PIPE, text=True,
+                preexec_fn=as_from_a_terminal)
             process.stderr.readline()
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0)
         self.assert_same_as_whole(self.out())
+
+    def test_a_terminal_that_is_closed_is_a_wish_to_stop(self):
+        child, terminal = pty.fork()
+        if child == 0:
+            as_from_a_terminal()
+            os.execv(PROGRAM, [PROGRAM, "train", "duplication", "--out",
+                               str(self.out()), *TINY])
+        said = b""
+        while b"step 5/" not in said:
+            said += os.read(terminal, 4096)
+        os.close(terminal)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        saved = sorted(self.out().glob("step-*"))[-1].name
+        self.assertGreaterEqual(saved, "step-00000005")
+        self.assertEqual(resume(self.out()).returncode, 0)
+        self.assert_same_as_whole(self.out())
+
+    def test_under_nohup_a_run_stays_when_its_terminal_goes(self):
+        process = self.started(step=5, before=lambda: signal.signal(
+            signal.SIGHUP, signal.SIG_IGN))
+        process.send_signal(signal.SIGHUP)
+        said, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        self.assertIn(f"done after step {STEPS}", said)
+        self.assert_same_as_whole(self.out())
+
+    def test_the_second_run_in_a_folder_is_told_of_the_first(self):
+        process = self.started(step=5)
+        process.send_signal(signal.SIGSTOP)
+        try:
+            for second in resume(self.out()), train(self.out()):
+                self.assertEqual(second.returncode, 1)
+                self.assertRegex(
+                    second.stderr.splitlines()[-1],
+                    rf"{self.out()}: a run is going on in this folder: process "
+                    rf"{process.pid} on \S+ since 20.* UTC; ")
+        finally:
+            process.kill()
+            process.communicate()
+        self.assertEqual(resume(self.out()).returncode, 0)
+        self.assert_same_as_whole(self.out())
+        self.assertFalse((self.out() / "run.lock").exists())
 
     def test_a_run_killed_at_random_moments_goes_on_bit_for_bit(self):
         """Up to REFORMER_KILLS times."""
@@ -282,12 +342,123 @@ class MistakesTest(unittest.TestCase):
         self.assert_refused(
             reformer("eval", file.parent, "--threads", 1), str(file))
 
+    def test_a_checkpoint_of_a_newer_program_is_not_to_be_moved(self):
+        run = train(self.out, "--set", "train.steps=4", "--set",
+                    "train.checkpoint_every=2")
+        self.assertEqual(run.returncode, 0)
+        (self.out / "step-00000004/state.json").write_text('{"format": 9}')
+        run = resume(self.out)
+        self.assert_refused(run, "step-00000004/state.json", "newer program")
+        self.assertNotIn("step 2", run.stderr)
+
+    def test_other_data_are_named_and_must_be_asked_for(self):
+        run = train(self.out, "--data", self.text, *BRIEF, config="text")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        copy = self.root / "copy"
+        copy.write_bytes(self.text.read_bytes())
+        more = ["--set", "train.steps=3"]
+        run = resume(self.out, "--data", copy, *more)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        text = bytearray(self.text.read_bytes())
+        text[1000] ^= 1
+        copy.write_bytes(text)
+        more = ["--set", "train.steps=4"]
+        self.assert_refused(resume(self.out, *more), "task.data",
+                            "2048 bytes", "--allow-other-data")
+        run = resume(self.out, "--allow-other-data", *more)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("note: the data are not those of the run", run.stderr)
+        run = resume(self.out, "--set", "train.steps=5")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assert_refused(
+            train(self.root / "new", "--allow-other-data", *BRIEF), "--resume")
+
+    def test_descriptors_that_are_closed_take_no_file(self):
+        for closed in "2>&-", "1>&-", "0<&- 1>&- 2>&-":
+            with self.subTest(closed=closed):
+                out = self.root / f"closed{len(closed)}{closed[0]}"
+                run = subprocess.run(
+                    ["sh", "-c", f'exec "$0" "$@" {closed}', PROGRAM, "train",
+                     "duplication", "--out", out, *TINY, *BRIEF], timeout=300)
+                self.assertEqual(run.returncode, 0)
+                lines = (out / "metrics.jsonl").read_text().splitlines()
+                self.assertEqual([json.loads(line)["step"] for line in lines],
+                                 [1, 2, 2])
+                self.assertEqual(resume(out).returncode, 0)
+
+    def test_names_that_are_none_or_no_text(self):
+        for command in (["train", "duplication", "--out", ""],
+                        ["train", "text", "--out", self.out, "--data", ""],
+                        ["eval", ""], ["export", "", "--out", self.out],
+                        ["export", self.root, "--out", ""],
+                        ["generate", ""]):
+            with self.subTest(command=command):
+                self.assert_refused_before_any_work(reformer(*command),
+                                                    "a name is required")
+        strange = os.path.join(os.fsencode(self.root), b"a\xff")
+        with open(strange, "wb") as file:
+            file.write(self.text.read_bytes())
+        run = subprocess.run(
+            [PROGRAM, "train", "text", "--data", strange, "--out", self.out,
+             *TINY], capture_output=True)
+        run.stderr = run.stderr.decode(errors="replace")
+        self.assert_refused_before_any_work(run, "task.data", "UTF-8")
+        self.assertNotIn("model", run.stderr)
+        # A run's own folder may have any name.
+        own = os.path.join(os.fsencode(self.root), b"run\xfe")
+        for command in (["train", "duplication", "--out", own, *TINY, *BRIEF],
+                        ["eval", own, "--json", "--threads", "1"]):
+            run = subprocess.run([PROGRAM, *command], capture_output=True)
+            self.assertEqual(run.returncode, 0, run.stderr)
+        json.loads(run.stdout)
+
+    def test_a_number_beyond_all_bounds(self):
+        broken = self.root / "broken.json"
+        broken.write_text('{"train": {"learning_rate": 1e400}}')
+        self.assert_refused_before_any_work(
+            train(self.out, config=broken), "broken.json", "1e400")
+        self.assert_refused_before_any_work(
+            train(self.out, "--set", "train.learning_rate=1e400"),
+            "train.learning_rate", "1e400")
+
+    def test_a_working_folder_that_is_gone(self):
+        gone = self.root / "gone"
+        gone.mkdir()
+        run = train(self.out, cwd=gone, preexec_fn=gone.rmdir)
+        self.assert_refused_before_any_work(run, "the working folder")
+
+    def test_metrics_with_zeros_at_their_end_go_on(self):
+        self.assertEqual(train(self.out, *BRIEF).returncode, 0)
+        with open(self.out / "metrics.jsonl", "ab") as metrics:
+            metrics.write(bytes(4096) + b"\n")
+        run = resume(self.out, "--set", "train.steps=3")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("its last 4097 bytes", run.stderr)
+        lines = (self.out / "metrics.jsonl").read_text().splitlines()
+        self.assertEqual([json.loads(line)["step"] for line in lines],
+                         [1, 2, 2, 3, 3])
+
     def test_a_loss_that_is_not_finite_keeps_the_last_checkpoint(self):
         run = train(self.out, "--set", "train.optimizer=adamw", "--set",
                     "train.learning_rate=1e30", "--set",
                     "train.checkpoint_every=1")
         self.assert_refused(run, "not finite", "train.learning_rate")
-        self.assertTrue(list(self.out.glob("step-*/model.safetensors")))
+        saved = sorted(self.out.glob("step-*"))
+        self.assertTrue((saved[-1] / "model.safetensors").exists())
+        self.assertFalse(list(self.out.glob("step-*/best")))
+        run = reformer("eval", self.out, "--threads", 1)
+        self.assert_refused(run, "not finite", "diverged")
+        self.assertNotIn("nan", run.stdout)
+        run = reformer("eval", self.out, "--threads", 1, "--by-position")
+        self.assert_refused(run, "not finite", "diverged")
+
+    def test_others_files_in_a_folder_are_not_removed(self):
+        self.out.mkdir()
+        theirs = self.out / ".tmp-thesis"
+        theirs.write_text("...")
+        self.assert_refused(train(self.out), str(self.out), ".tmp-thesis")
+        self.assertEqual([entry.name for entry in self.out.iterdir()],
+                         [".tmp-thesis"])
 
     def test_a_full_disk_loses_nothing(self):
         def limit():

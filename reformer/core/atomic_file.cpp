@@ -58,6 +58,34 @@ bool is_unfinished(const fs::path& path) {
   return path.filename().string().starts_with(kUnfinishedPrefix);
 }
 
+namespace {
+
+// Takes "-" and what comes after the last one off the end of `name`, if that is
+// not empty and of `allowed` characters alone.
+bool take_suffix(std::string& name, const char* allowed) {
+  const size_t dash = name.rfind('-');
+  if (dash == std::string::npos || dash + 1 == name.size() ||
+      name.find_first_not_of(allowed, dash + 1) != std::string::npos) {
+    return false;
+  }
+  name.resize(dash);
+  return true;
+}
+
+}  // namespace
+
+std::string unfinished_target(const fs::path& path) {
+  if (!is_unfinished(path)) return "";
+  constexpr size_t kRandom = 17;  // "-" and 16 digits, in names that have them
+  std::string name =
+      path.filename().string().substr(sizeof(kUnfinishedPrefix) - 1);
+  const size_t dash = name.rfind('-');
+  if (dash != std::string::npos && name.size() - dash == kRandom) {
+    take_suffix(name, "0123456789abcdef");
+  }
+  return take_suffix(name, "0123456789") ? name : "";
+}
+
 void sync_folder(const fs::path& folder) {
   const fs::path path = folder.empty() ? "." : folder;
   const int descriptor = open_retrying(path, O_RDONLY | O_DIRECTORY);

@@ -13,6 +13,10 @@ namespace reformer {
 std::filesystem::path unfinished_name(const std::filesystem::path& path);
 bool is_unfinished(const std::filesystem::path& path);
 
+// The NAME in .tmp-NAME-PID or .tmp-NAME-PID-RANDOM (16 hexadecimal digits);
+// empty where `path` has no such name.
+std::string unfinished_target(const std::filesystem::path& path);
+
 // Makes renames and removals in a folder survive a loss of power.
 void sync_folder(const std::filesystem::path& folder);
 

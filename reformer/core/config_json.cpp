@@ -105,6 +105,15 @@ std::string text_of(const Json& value) {
   return list.substr(1, list.size() - 2);
 }
 
+// Paths may hold any bytes, JSON only text.
+void require_utf8(const std::string& key, const Json& value) {
+  try {
+    (void)value.dump();
+  } catch (const Json::type_error&) {
+    throw Error(key + ": text in UTF-8 is required, got " + shown(value));
+  }
+}
+
 // --- All settings ------------------------------------------------------------
 
 std::vector<std::string> known_keys() {
@@ -191,13 +200,11 @@ std::string config_to_json(const Config& config) {
   Config copy = config;  // visited by reference
   copy.visit([&](const std::string& key, auto& setting, const char*) {
     const size_t dot = key.find('.');
-    root[key.substr(0, dot)][key.substr(dot + 1)] = json_of(setting);
+    const Json value = json_of(setting);
+    require_utf8(key, value);
+    root[key.substr(0, dot)][key.substr(dot + 1)] = value;
   });
-  try {
-    return root.dump(2);
-  } catch (const Json::type_error&) {
-    throw Error("a config must be UTF-8 text, got the bytes " + excerpt(root));
-  }
+  return root.dump(2);
 }
 
 void set_config_value(Config& config, const std::string& assignment) {

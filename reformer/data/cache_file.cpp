@@ -118,6 +118,10 @@ bool CacheFile::read_tail() {
   return xxhash64(tail.data(), tail.size()) == header_.tail_hash;
 }
 
+std::string CacheFile::content_hash() const {
+  return xxhash64_hex(tail_of(labels_, hashes_));
+}
+
 void CacheFile::check_block(int64_t block) const {
   if (checked_[block]) return;
   const int64_t begin = block * kCacheBlock;

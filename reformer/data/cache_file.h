@@ -20,7 +20,7 @@
 
 namespace reformer {
 
-inline constexpr int64_t kCacheBlock = 1 << 18;
+inline constexpr int64_t kCacheBlock = kHashedBlock;
 
 // Of the source and the form: no two share one, by accident or on purpose.
 using CacheKey = Sha256Digest;
@@ -70,6 +70,9 @@ class CacheFile : public Bytes {
   int64_t size() const override { return header_.payload_bytes; }
   // Throws Error where the bytes are not those that were written.
   void read(int64_t begin, std::span<uint8_t> out) const override;
+
+  // Known since it was written; a block that differs is found when it is read.
+  std::string content_hash() const override;
 
   const std::string& labels() const { return labels_; }
   int64_t skipped() const { return header_.skipped; }

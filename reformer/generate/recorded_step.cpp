@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "reformer/ops/device.h"
+#include "reformer/ops/out_of_memory.h"
 
 namespace reformer {
 
@@ -19,9 +20,10 @@ RecordedStep::Recording::Recording(const at::Tensor& like, at::Device device,
 void RecordedStep::record(const at::Tensor& like, const Compute& compute) {
   try {
     recording_ = std::make_unique<Recording>(like, device_, compute);
-  } catch (const std::exception&) {
-    // For want of memory, most likely. Nothing ran, so that nothing is lost;
-    // whatever lasts is found by computing.
+  } catch (const std::exception& error) {
+    // For want of memory symbols are computed as they come. Nothing ran, so
+    // that nothing is lost.
+    if (!is_out_of_memory(error)) throw;
     failed_ = true;
   }
 }

@@ -24,7 +24,8 @@ class RecordedStep {
   // The first call computes, the second records, and from then on what was
   // recorded is repeated: `compute` must ask for the same work on the same
   // memory every time, until `forget`, and change nothing on the host. Computes
-  // as it comes on a CPU, and once a recording has failed, until `forget`.
+  // as it comes on a CPU, and once there was no memory for a recording, until
+  // `forget`.
   at::Tensor take(const at::Tensor& symbols, const Compute& compute);
 
   // The next call records anew.

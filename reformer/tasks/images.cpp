@@ -125,6 +125,10 @@ Batch ImagesTask::evaluation_batch(Split split, int64_t index) const {
   return batch_of(pictures, indices);
 }
 
+std::vector<DataIdentity> ImagesTask::data() const {
+  return identities_of(*train_.data, *validation_.data);
+}
+
 double ImagesTask::metric_of(double mean_loss) const {
   return mean_loss / std::log(2.0);
 }

@@ -29,6 +29,7 @@ class ImagesTask : public Task {
   Batch evaluation_batch(Split split, int64_t index) const override;
   std::string metric_name() const override { return "bits per dim"; }
   double metric_of(double mean_loss) const override;
+  std::vector<DataIdentity> data() const override;
 
  private:
   using Data = std::shared_ptr<const CacheFile>;

@@ -19,6 +19,15 @@ struct Batch {
 
 enum class Split { kValidation, kTest };
 
+// Which bytes a run learns from, so that one that goes on can tell whether they
+// are still the same.
+struct DataIdentity {
+  std::string setting;  // "task.data"
+  int64_t bytes = 0;
+  std::string hash;  // of all of them: Bytes::content_hash
+  bool operator==(const DataIdentity&) const = default;
+};
+
 class Task {
  public:
   virtual ~Task() = default;
@@ -36,7 +45,15 @@ class Task {
   // duplication: a mean loss in nats, in the units that people compare.
   virtual std::string metric_name() const = 0;
   virtual double metric_of(double mean_loss) const = 0;
+
+  // Of what training and validation read; none where batches are made up. May
+  // read all of it once.
+  virtual std::vector<DataIdentity> data() const { return {}; }
 };
+
+// A split whose bytes are those of `task.data` adds nothing to them.
+std::vector<DataIdentity> identities_of(const Bytes& data,
+                                        const Bytes& validation);
 
 // By task.name. Throws Error for missing or empty data, a text shorter than one
 // sequence, a split without a picture, or a vocabulary too small for the task.

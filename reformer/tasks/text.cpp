@@ -133,6 +133,10 @@ Batch TextTask::evaluation_batch(Split split, int64_t index) const {
   return windows(range, starts);
 }
 
+std::vector<DataIdentity> TextTask::data() const {
+  return identities_of(*train_.file, *validation_.file);
+}
+
 double TextTask::metric_of(double mean_loss) const {
   return mean_loss / std::log(2.0);
 }

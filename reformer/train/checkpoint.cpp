@@ -5,11 +5,10 @@
 #include <system_error>
 
 #include "reformer/core/atomic_file.h"
-#include "reformer/core/config_json.h"
 #include "reformer/core/errors.h"
 #include "reformer/train/checkpoint_folder.h"
 #include "reformer/train/checkpoint_state.h"
-#include "reformer/train/input_file.h"
+#include "reformer/train/finite.h"
 #include "reformer/train/safetensors.h"
 
 namespace reformer {
@@ -18,49 +17,30 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr char kModel[] = "model.safetensors";
-constexpr char kOptimizer[] = "optimizer.safetensors";
-constexpr char kState[] = "state.json";
-constexpr char kBest[] = "best";
-constexpr char kConfig[] = "config.json";
-
 // Of an exported file: for the names of its tensors.
 constexpr int64_t kHeaderRoom = 64 << 10;
 
-template <class Function>
-auto with_errors(Function function) {
-  try {
-    return function();
-  } catch (const fs::filesystem_error& error) {
-    throw Error(error.path1().string() + ": " + error.code().message());
-  }
-}
-
 // --- Saving -----------------------------------------------------------------
 
-// Renamed first: a kill in between must not leave half a checkpoint under a
-// checkpoint's name.
-void remove_folder(const fs::path& folder) {
-  const fs::path unfinished = unfinished_name(folder);
-  fs::rename(folder, unfinished);
-  fs::remove_all(unfinished);
+// A killed record_evaluation's, in a checkpoint.
+void remove_leftovers_in(const fs::path& folder) {
+  for (const fs::path& path : entries_of(folder)) {
+    const std::string name = unfinished_target(path);
+    if (name == kBestMark || name == kStateFile) fs::remove(path);
+  }
 }
 
-// What a kill left behind.
-void remove_leftovers(const fs::path& run) {
-  for (const fs::path& path : entries_of(run)) {
-    if (is_unfinished(path)) fs::remove_all(path);
-    const auto found = checkpoint_at(path);
-    if (found && found->replaced && fs::exists(run / folder_name(found->step)))
-      remove_folder(path);
+std::optional<FoundCheckpoint> checkpoint_of(const fs::path& run,
+                                             int64_t step) {
+  for (const auto& found : checkpoints_in(run)) {
+    if (found.step == step) return found;
   }
+  return {};
 }
 
 bool was_best(const fs::path& run, int64_t step) {
-  for (const auto& found : checkpoints_in(run)) {
-    if (found.step == step) return is_best(found);
-  }
-  return false;
+  const auto found = checkpoint_of(run, step);
+  return found && is_best(*found);
 }
 
 // A folder that is filled beside `path` and then takes its place.
@@ -108,7 +88,7 @@ void write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint,
     state.checksums[name] = write_safetensors(folder / name, tensors, metadata);
   }
   if (best) write_file_atomically(folder / kBestMark, "");
-  write_file_atomically(folder / kState, render_state(state));
+  write_file_atomically(folder / kStateFile, render_state(state));
 }
 
 // The parameters in files of at most so many bytes (0: one), in their order.
@@ -128,7 +108,7 @@ Files parameter_files(const std::vector<NamedTensor>& parameters,
     parts.back().push_back(parameter);
     bytes += more;
   }
-  if (parts.size() == 1) return {{kModel, parts[0]}};
+  if (parts.size() == 1) return {{kModelFile, parts[0]}};
   Files files;
   for (size_t i = 0; i < parts.size(); ++i) {
     char name[64];
@@ -143,7 +123,7 @@ Files parameter_files(const std::vector<NamedTensor>& parameters,
 // and what is no link is not ours (a copy of the run's folder may have turned
 // it into a folder).
 void link_best(const fs::path& run, const fs::path& target) {
-  const fs::path link = run / kBest;
+  const fs::path link = run / kBestLink;
   std::error_code ignored;
   const bool is_link = fs::is_symlink(link);
   if (is_link && fs::read_symlink(link, ignored) == target) return;
@@ -165,63 +145,11 @@ void prune(const fs::path& run, int64_t newest, int64_t keep) {
   sync_folder(run);
 }
 
-// --- Loading ----------------------------------------------------------------
-
-std::string read_text(const fs::path& path) {
-  const InputFile file(path);
-  return file.read(0, file.size());
-}
-
-std::vector<NamedTensor> load_tensors(const fs::path& path,
-                                      const CheckpointState& state) {
-  SafetensorsFile file = read_safetensors(path);
-  const auto checksum = state.checksums.find(path.filename());
-  require(
-      checksum != state.checksums.end() && checksum->second == file.checksum,
-      path.string(), ": is not the file that ", kState,
-      " beside it belongs to");
-  return std::move(file.tensors);
-}
-
-Checkpoint load_folder(const fs::path& folder) {
-  const fs::path path = folder / kState;
-  CheckpointState state = parse_state(read_text(path), path);
-  // An exported model may have several files of parameters, in the order of
-  // their names, and has no optimizer state.
-  for (const auto& [name, checksum] : state.checksums) {
-    auto& tensors = name == kOptimizer ? state.checkpoint.optimizer
-                                       : state.checkpoint.parameters;
-    for (auto& tensor : load_tensors(folder / name, state)) {
-      tensors.push_back(std::move(tensor));
-    }
-  }
-  return std::move(state.checkpoint);
-}
-
-std::string how_to_go_on(const std::vector<FoundCheckpoint>& found) {
-  if (found.size() < 2) return "";
-  return "; remove " + found[0].folder.string() + " to go on from step " +
-         std::to_string(found[1].step);
-}
-
-// The checkpoint that `choose` picks of those found, or nothing. A run that is
-// still going may remove it meanwhile, and between two names that are read may
-// replace the one by the other: then a second look finds another.
-template <class Choose>
-std::optional<Checkpoint> load_chosen(const fs::path& run, Choose choose) {
-  for (int look = 0; look < 10 && fs::is_directory(run); ++look) {
-    const auto found = checkpoints_in(run);
-    if (found.empty()) continue;
-    const FoundCheckpoint& chosen = choose(found);
-    try {
-      return load_folder(chosen.folder);
-    } catch (const Error& error) {
-      if (!fs::exists(chosen.folder)) continue;
-      const bool newest = &chosen == &found[0];
-      throw Error(error.what() + (newest ? how_to_go_on(found) : ""));
-    }
-  }
-  return {};
+void require_finite(const std::vector<NamedTensor>& tensors, int64_t step) {
+  const std::string wrong = first_not_finite(tensors);
+  if (wrong.empty()) return;
+  throw NotFinite("checkpoint: " + wrong + " is not finite after step " +
+                  std::to_string(step) + ", and is not saved");
 }
 
 }  // namespace
@@ -230,37 +158,46 @@ void save_checkpoint(const std::string& directory, const Checkpoint& checkpoint,
                      bool best) {
   with_errors([&] {
     const fs::path run(directory);
+    for (const auto* tensors :
+         {&checkpoint.parameters, &checkpoint.optimizer}) {
+      require_finite(*tensors, checkpoint.step);
+    }
     remove_leftovers(run);
     UnfinishedFolder folder(run / folder_name(checkpoint.step));
-    write_checkpoint(
-        folder.path(), checkpoint,
-        {{kModel, checkpoint.parameters}, {kOptimizer, checkpoint.optimizer}},
-        best || was_best(run, checkpoint.step));
+    write_checkpoint(folder.path(), checkpoint,
+                     {{kModelFile, checkpoint.parameters},
+                      {kOptimizerFile, checkpoint.optimizer}},
+                     best || was_best(run, checkpoint.step));
     folder.commit();
     prune(run, checkpoint.step, checkpoint.config.train.keep);
   });
 }
 
-std::optional<Checkpoint> load_latest_checkpoint(const std::string& directory) {
-  return with_errors([&] {
-    return load_chosen(directory,
-                       [](const auto& found) -> const FoundCheckpoint& {
-                         return found.front();
-                       });
+// The mark comes first: a checkpoint that counts as evaluated has it.
+void record_evaluation(const std::string& directory,
+                       const EvaluatedCheckpoint& evaluated) {
+  with_errors([&] {
+    const fs::path run(directory);
+    const auto found = checkpoint_of(run, evaluated.step);
+    require(found.has_value(), directory, ": the checkpoint of step ",
+            evaluated.step, ", saved a moment ago, is gone");
+    const fs::path& folder = found->folder;
+    CheckpointState state = read_state(folder);
+    remove_leftovers_in(folder);
+    if (evaluated.best) write_file_atomically(folder / kBestMark, "");
+    state.checkpoint.evaluated_step = evaluated.step;
+    state.checkpoint.best_loss = evaluated.best_loss;
+    state.checkpoint.has_best = evaluated.has_best;
+    write_file_atomically(folder / kStateFile, render_state(state));
+    prune(run, evaluated.step, state.checkpoint.config.train.keep);
   });
 }
 
-Checkpoint load_best_checkpoint(const std::string& directory) {
-  return with_errors([&] {
-    require(fs::exists(directory), directory, ": no such folder");
-    if (fs::exists(fs::path(directory) / kState)) return load_folder(directory);
-    auto checkpoint =
-        load_chosen(directory, [](const auto& found) -> const FoundCheckpoint& {
-          const FoundCheckpoint* best = newest_best(found);
-          return best ? *best : found.front();
-        });
-    require(checkpoint.has_value(), directory, ": holds no checkpoint");
-    return std::move(*checkpoint);
+void finish_saving(const std::string& directory, int64_t keep) {
+  with_errors([&] {
+    remove_leftovers(directory);
+    const auto found = checkpoints_in(directory);
+    if (!found.empty()) prune(directory, found[0].step, keep);
   });
 }
 
@@ -274,37 +211,15 @@ void export_model(const std::string& directory, const Checkpoint& checkpoint,
     for (const auto& [name, value] : checkpoint.parameters) {
       rounded.push_back({name, value.detach().to(type)});
     }
+    const std::string wrong = first_not_finite(rounded);
+    require(wrong.empty(), "export: ", wrong, " holds numbers too large for ",
+            type, "; give --type float32");
     const auto files = parameter_files(rounded, most_bytes);
     if (path.has_parent_path()) fs::create_directories(path.parent_path());
     UnfinishedFolder folder(fs::absolute(path));
     write_checkpoint(folder.path(), checkpoint, files, /*best=*/false);
     folder.commit();
   });
-}
-
-void create_run_directory(const std::string& directory, const Config& config) {
-  with_errors([&] {
-    const fs::path run(directory);
-    fs::create_directories(run);
-    const bool holds_run =
-        fs::exists(run / kConfig) || !checkpoints_in(run).empty();
-    require(!holds_run, directory,
-            ": already holds a run; go on with it (--resume) or choose another "
-            "folder");
-    remove_leftovers(run);
-    require(fs::is_empty(run), directory,
-            ": exists and is not empty; choose another folder");
-    write_file_atomically(run / kConfig, config_to_json(config) + "\n");
-  });
-}
-
-Config load_run_config(const std::string& directory) {
-  if (auto checkpoint = load_latest_checkpoint(directory)) {
-    return checkpoint->config;
-  }
-  const fs::path file = fs::path(directory) / kConfig;
-  require(fs::exists(file), directory, ": holds no run");
-  return config_from_json(read_text(file), file.string());
 }
 
 }  // namespace reformer

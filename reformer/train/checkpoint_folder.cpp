@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "reformer/core/atomic_file.h"
+
 namespace reformer {
 
 namespace fs = std::filesystem;
@@ -13,6 +15,22 @@ namespace {
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kReplaced = ".old";
+
+struct CheckpointName {
+  int64_t step;
+  bool replaced;
+};
+
+std::optional<CheckpointName> checkpoint_named(std::string name) {
+  const bool replaced = name.ends_with(kReplaced);
+  if (replaced) name.resize(name.size() - kReplaced.size());
+  if (!name.starts_with(kPrefix)) return {};
+  int64_t step = 0;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(),
+                  step);
+  if (name != folder_name(step)) return {};
+  return CheckpointName{step, replaced};
+}
 
 }  // namespace
 
@@ -35,15 +53,9 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
 }
 
 std::optional<FoundCheckpoint> checkpoint_at(const fs::path& folder) {
-  std::string name = folder.filename().string();
-  const bool replaced = name.ends_with(kReplaced);
-  if (replaced) name.resize(name.size() - kReplaced.size());
-  if (!name.starts_with(kPrefix)) return {};
-  int64_t step = 0;
-  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(),
-                  step);
-  if (name != folder_name(step) || !fs::is_directory(folder)) return {};
-  return FoundCheckpoint{step, replaced, folder};
+  const auto named = checkpoint_named(folder.filename().string());
+  if (!named || !fs::is_directory(folder)) return {};
+  return FoundCheckpoint{named->step, named->replaced, folder};
 }
 
 std::vector<FoundCheckpoint> checkpoints_in(const fs::path& run) {
@@ -71,6 +83,27 @@ const FoundCheckpoint* newest_best(
   const auto found =
       std::find_if(newest_first.begin(), newest_first.end(), is_best);
   return found == newest_first.end() ? nullptr : &*found;
+}
+
+bool is_leftover(const fs::path& path) {
+  const std::string name = unfinished_target(path);
+  return name == kConfigFile || name == kMetricsFile || name == kBestLink ||
+         checkpoint_named(name).has_value();
+}
+
+void remove_folder(const fs::path& folder) {
+  const fs::path unfinished = unfinished_name(folder);
+  fs::rename(folder, unfinished);
+  fs::remove_all(unfinished);
+}
+
+void remove_leftovers(const fs::path& run) {
+  for (const fs::path& path : entries_of(run)) {
+    if (is_leftover(path)) fs::remove_all(path);
+    const auto found = checkpoint_at(path);
+    if (found && found->replaced && fs::exists(run / folder_name(found->step)))
+      remove_folder(path);
+  }
 }
 
 }  // namespace reformer

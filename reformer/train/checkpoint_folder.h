@@ -7,7 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "reformer/core/errors.h"
+
 namespace reformer {
+
+// Files of a run's folder, and of a checkpoint.
+inline constexpr char kConfigFile[] = "config.json";
+inline constexpr char kMetricsFile[] = "metrics.jsonl";
+inline constexpr char kBestLink[] = "best";
+inline constexpr char kModelFile[] = "model.safetensors";
+inline constexpr char kOptimizerFile[] = "optimizer.safetensors";
+inline constexpr char kStateFile[] = "state.json";
 
 // An empty file in a checkpoint that was the best when it was saved.
 inline constexpr char kBestMark[] = "best";
@@ -36,5 +46,26 @@ bool is_best(const FoundCheckpoint& checkpoint);
 // The newest that is best: each one is better than those before. May be null.
 const FoundCheckpoint* newest_best(
     const std::vector<FoundCheckpoint>& newest_first);
+
+// What a killed run left in its folder: .tmp-NAME-PID of a NAME that runs
+// write. Other people's files may begin with .tmp- too.
+bool is_leftover(const std::filesystem::path& path);
+
+// Renamed first: a kill in between must not leave half a checkpoint under a
+// checkpoint's name.
+void remove_folder(const std::filesystem::path& folder);
+
+// Of a run whose lock the caller holds.
+void remove_leftovers(const std::filesystem::path& run);
+
+// The system's errors as sentences that begin with the path.
+template <class Function>
+auto with_errors(Function function) {
+  try {
+    return function();
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw Error(error.path1().string() + ": " + error.code().message());
+  }
+}
 
 }  // namespace reformer

@@ -1,6 +1,7 @@
 // state.json of a checkpoint: all of it but the tensors.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -16,7 +17,11 @@ struct CheckpointState {
 // With a checksum of its own.
 std::string render_state(const CheckpointState& state);
 
-// `path` names the file in errors: damaged, or of a newer format.
+// `path` names the file in errors: Error where it is damaged, Unreadable where
+// another program wrote it.
 CheckpointState parse_state(const std::string& text, const std::string& path);
+
+// Of a checkpoint's folder.
+CheckpointState read_state(const std::filesystem::path& folder);
 
 }  // namespace reformer

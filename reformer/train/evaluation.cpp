@@ -27,28 +27,43 @@ void load_parameters(LanguageModel& model,
 
 namespace {
 
-// Calls body(batch, pass) for each batch of the split, at most `batches`.
+// Calls body(batch, pass) for each batch of the split, at most `batches`, until
+// `stop`: false where it came before the last one.
 template <class Body>
-void for_each_batch(const LanguageModel& model, const Task& task, Split split,
-                    int64_t batches, int64_t rounds, const Body& body) {
+bool for_each_batch(const std::atomic<bool>& stop, const LanguageModel& model,
+                    const Task& task, Split split, int64_t batches,
+                    int64_t rounds, const Body& body) {
   const int64_t all = task.evaluation_batches(split);
   const int64_t used = batches > 0 ? std::min(batches, all) : all;
   const Pass pass{static_cast<uint64_t>(model.config().train.seed), /*step=*/0,
                   /*training=*/false, rounds};
   for (int64_t i = 0; i < used; ++i) {
+    if (stop) return false;
     body(task.evaluation_batch(split, i), pass);
   }
+  return true;
 }
+
+const std::atomic<bool> kNever{false};
 
 }  // namespace
 
 Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
                     int64_t batches, int64_t rounds) {
+  return *evaluate_until(kNever, model, task, split, batches, rounds);
+}
+
+std::optional<Evaluation> evaluate_until(const std::atomic<bool>& stop,
+                                         const LanguageModel& model,
+                                         const Task& task, Split split,
+                                         int64_t batches, int64_t rounds) {
   LossSums sums;
-  for_each_batch(model, task, split, batches, rounds,
-                 [&](const Batch& batch, const Pass& pass) {
-                   sums += model.evaluate(batch.symbols, batch.weights, pass);
-                 });
+  const bool whole = for_each_batch(stop, model, task, split, batches, rounds,
+                                    [&](const Batch& batch, const Pass& pass) {
+                                      sums += model.evaluate(
+                                          batch.symbols, batch.weights, pass);
+                                    });
+  if (!whole) return {};
   Evaluation evaluation;
   evaluation.loss = sums.mean_loss();
   evaluation.accuracy = sums.accuracy();
@@ -62,7 +77,7 @@ std::vector<double> losses_by_position(const LanguageModel& model,
   at::Tensor sums;
   at::Tensor counts;
   for_each_batch(
-      model, task, split, batches, rounds,
+      kNever, model, task, split, batches, rounds,
       [&](const Batch& batch, const Pass& pass) {
         const auto losses =
             model.losses(batch.symbols, pass).to(at::kCPU, at::kDouble);
@@ -71,6 +86,9 @@ std::vector<double> losses_by_position(const LanguageModel& model,
         sums = sums.defined() ? sums + part : part;
         counts = counts.defined() ? counts + counted.sum(0) : counted.sum(0);
       });
+  const auto wrong = counts.gt(0).logical_and(sums.isfinite().logical_not());
+  require(!wrong.any().item<bool>(),
+          "the loss is not finite: the model has diverged");
   const auto means = (sums / counts).contiguous();
   const double* begin = means.const_data_ptr<double>();
   return {begin, begin + means.numel()};

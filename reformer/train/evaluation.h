@@ -1,7 +1,9 @@
 // What a model is worth on data that it was not trained on.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "reformer/model/language_model.h"
@@ -22,7 +24,14 @@ struct Evaluation {
 Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
                     int64_t batches, int64_t rounds);
 
-// The mean loss at each position of a sequence, NaN where nothing counted.
+// The same, listening: nothing where `stop` came true before its last batch.
+std::optional<Evaluation> evaluate_until(const std::atomic<bool>& stop,
+                                         const LanguageModel& model,
+                                         const Task& task, Split split,
+                                         int64_t batches, int64_t rounds);
+
+// The mean loss at each position of a sequence, NaN where nothing counted;
+// throws Error where one that counted is not finite.
 std::vector<double> losses_by_position(const LanguageModel& model,
                                        const Task& task, Split split,
                                        int64_t batches, int64_t rounds);

@@ -8,15 +8,17 @@
 #include <filesystem>
 #include <system_error>
 
-#include "reformer/core/errors.h"
-
 namespace reformer {
 
 namespace {
 
 void require_system(bool succeeded, const std::string& path) {
-  require(succeeded, path,
-          ": cannot read: ", std::generic_category().message(errno));
+  if (succeeded) return;
+  const int fault = errno;
+  const std::string sentence =
+      path + ": cannot read: " + std::generic_category().message(fault);
+  if (fault == ENOENT || fault == ENOTDIR) throw Error(sentence);
+  throw Unreadable(sentence);
 }
 
 }  // namespace
@@ -51,6 +53,11 @@ std::string InputFile::read(int64_t offset, int64_t size) const {
   std::string text(size, '\0');
   read(offset, text.data(), size);
   return text;
+}
+
+std::string read_text(const std::string& path) {
+  const InputFile file(path);
+  return file.read(0, file.size());
 }
 
 }  // namespace reformer

@@ -4,9 +4,20 @@
 #include <cstdint>
 #include <string>
 
+#include "reformer/core/errors.h"
+
 namespace reformer {
 
-// Every function throws Error with the path and the system's reason.
+// A file may be perfectly good and yet not be read: for want of permission, by
+// a fault of the disk, or because a newer program wrote it. Nobody is to be
+// told to remove it.
+class Unreadable : public Error {
+ public:
+  using Error::Error;
+};
+
+// Every function throws Error with the path and the system's reason:
+// Unreadable, unless the file is missing, no file, or too short.
 class InputFile {
  public:
   explicit InputFile(const std::string& path);
@@ -25,5 +36,8 @@ class InputFile {
   int descriptor_;
   int64_t size_;
 };
+
+// All of a file.
+std::string read_text(const std::string& path);
 
 }  // namespace reformer

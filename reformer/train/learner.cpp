@@ -10,6 +10,7 @@
 
 #include "reformer/model/memory_limits.h"
 #include "reformer/ops/device_memory.h"
+#include "reformer/ops/out_of_memory.h"
 #include "reformer/train/evaluation.h"
 
 namespace reformer {
@@ -127,10 +128,10 @@ void Learner::record(const WeighedBatch& like) {
         model_, like, [this](const WeighedBatch& batch, const Pass& pass) {
           return compute({batch}, pass);
         });
-  } catch (const std::exception&) {
-    // For want of memory, most likely: steps are computed as they come. Nothing
-    // ran; `compute` lets go of the gradients that were recorded.
-    if (train_.graph == "on") throw;
+  } catch (const std::exception& error) {
+    // For want of memory steps are computed as they come. Nothing ran;
+    // `compute` lets go of the gradients that were recorded.
+    if (train_.graph == "on" || !is_out_of_memory(error)) throw;
     recordable_ = false;
   }
 }

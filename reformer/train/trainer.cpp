@@ -12,8 +12,10 @@
 #include "reformer/ops/memory_meter.h"
 #include "reformer/train/batch_source.h"
 #include "reformer/train/checkpoint.h"
+#include "reformer/train/checkpoint_folder.h"
 #include "reformer/train/learner.h"
 #include "reformer/train/metrics.h"
+#include "reformer/train/same_data.h"
 
 namespace reformer {
 namespace {
@@ -35,12 +37,18 @@ Placement placement_of(const RunPlace& place, const std::string& precision) {
                       : placement_on(place.device, precision);
 }
 
+constexpr char kRemedy[] =
+    "; try a smaller train.learning_rate, a longer train.warmup or a "
+    "train.clip of 1";
+
 class Run {
  public:
-  Run(const Config& config, const Task& task, const RunPlace& place,
+  Run(const Config& config, const Task& task,
+      const std::vector<DataIdentity>& data, const RunPlace& place,
       TrainObserver& observer)
       : config_(config),
         task_(task),
+        data_(data),
         directory_(place.directory),
         observer_(observer),
         device_meter_(place.device.is_cpu()
@@ -54,16 +62,21 @@ class Run {
     learner_.load(checkpoint.parameters, checkpoint.optimizer);
     step_ = saved_step_ = checkpoint.step;
     batches_ = batches_from(checkpoint.data_position);
+    evaluated_step_ = checkpoint.evaluated_step;
     best_loss_ = checkpoint.best_loss;
-    has_best_ = checkpoint.has_best;
+    // Older programs took a first loss of NaN for the best, which none beats.
+    has_best_ = checkpoint.has_best && std::isfinite(checkpoint.best_loss);
     seconds_before_ = checkpoint.seconds;
     warn_of_changes(checkpoint);
   }
 
   TrainResult run(const std::atomic<bool>& stop) {
-    metrics_ = std::make_unique<MetricsWriter>(directory_, step_);
+    metrics_ = std::make_unique<MetricsWriter>(
+        directory_, MetricsStart{step_, evaluated_step_ == step_});
+    if (!metrics_->cut().empty()) observer_.warned(metrics_->cut());
     started_ = window_started_ = now();
     TrainResult result;
+    if (due(config_.train.evaluate_every)) evaluate_now(stop);
     while (true) {
       if (const auto end = reason_to_end(stop)) {
         result.end = *end;
@@ -75,15 +88,19 @@ class Run {
         take_numbers();
       }
       if (due(config_.train.log_every)) report();
-      if (due(config_.train.evaluate_every)) evaluate_now();
       if (due(config_.train.checkpoint_every)) save(/*best=*/false);
+      // The last one comes after the last save, below.
+      if (due(config_.train.evaluate_every) && !reason_to_end(stop)) {
+        evaluate_now(stop);
+      }
     }
     take_numbers();
-    // An interrupted run saves at once; one that is done also evaluates.
-    if (result.end != TrainEnd::kStopped && evaluation_.step != step_) {
-      evaluate_now();
-    }
+    // Whatever happens from here on, no step is lost.
     if (saved_step_ != step_) save(/*best=*/false);
+    // An interrupted run ends at once; one that is done also evaluates.
+    if (result.end != TrainEnd::kStopped && !evaluate_now(stop)) {
+      result.end = TrainEnd::kStopped;
+    }
     result.step = step_;
     result.seconds = seconds();
     result.evaluation = evaluation_;
@@ -108,7 +125,9 @@ class Run {
   bool out_of_time() const {
     return config_.train.minutes > 0 && seconds() >= config_.train.minutes * 60;
   }
-  bool due(int64_t every) const { return every > 0 && step_ % every == 0; }
+  bool due(int64_t every) const {
+    return every > 0 && step_ > 0 && step_ % every == 0;
+  }
 
   void take_step() {
     const double asked = now();
@@ -129,19 +148,28 @@ class Run {
     if (!pending_) return;
     const auto numbers = pending_->read();
     require(numbers.finite(), "train: the loss is not finite at step ",
-            pending_->step, "; ", what_is_saved(),
-            "; try a smaller train.learning_rate, a longer train.warmup or a "
-            "train.clip of 1");
+            pending_->step, "; ", last_good_checkpoint(pending_->step),
+            kRemedy);
     gradient_norm_ = numbers.norm;
     window_ += numbers.sums;
     window_tokens_ += pending_->tokens;
     pending_.reset();
   }
 
-  std::string what_is_saved() const {
-    if (saved_step_ == 0) return "nothing was saved yet";
-    return "the checkpoint of step " + std::to_string(saved_step_) + " in " +
-           directory_ + " is the last good one";
+  // When step `failed` came to nothing: what was saved right before it has the
+  // parameters that gave this loss.
+  std::string last_good_checkpoint(int64_t failed) const {
+    std::string leads_there;
+    for (const auto& found : checkpoints_in(directory_)) {
+      const std::string step = std::to_string(found.step);
+      if (found.step < failed - 1) {
+        return "the checkpoint of step " + step + " in " + directory_ +
+               " is the last good one" + leads_there;
+      }
+      leads_there +=
+          "; that of step " + step + " gives this loss already: move it aside";
+    }
+    return "nothing was saved before it" + leads_there;
   }
 
   void report() {
@@ -187,27 +215,45 @@ class Run {
     return std::min(by_steps, config_.train.minutes * 60 - seconds());
   }
 
-  void evaluate_now() {
+  // Unless this step has been evaluated. False where it was stopped in it.
+  bool evaluate_now(const std::atomic<bool>& stop) {
+    if (evaluated_step_ == step_) return true;
     const double began = now();
-    evaluation_ =
-        reformer::evaluate(learner_.model(), task_, Split::kValidation,
-                           config_.train.evaluate_batches, 0);
-    evaluation_.step = step_;
-    evaluation_.best = !has_best_ || evaluation_.loss < best_loss_;
-    Scalars scalars{{"validation/loss", evaluation_.loss},
-                    {"validation/accuracy", evaluation_.accuracy}};
-    if (task_.metric_name() != "loss") {
-      scalars.emplace_back("validation/" + task_.metric_name(),
-                           evaluation_.metric);
-    }
-    metrics_->write(step_, scalars);
+    const auto evaluation =
+        evaluate_until(stop, learner_.model(), task_, Split::kValidation,
+                       config_.train.evaluate_batches, 0);
+    if (evaluation) take_evaluation(*evaluation);
+    window_started_ += now() - began;  // not training time
+    return evaluation.has_value();
+  }
+
+  void take_evaluation(const Evaluation& evaluation) {
+    evaluation_ = evaluation;
+    evaluation_.step = evaluated_step_ = step_;
+    evaluation_.best = std::isfinite(evaluation_.loss) &&
+                       (!has_best_ || evaluation_.loss < best_loss_);
     if (evaluation_.best) {
       best_loss_ = evaluation_.loss;
       has_best_ = true;
+    }
+    write_evaluation();
+    if (saved_step_ == step_) {
+      record_evaluation(directory_,
+                        {step_, best_loss_, has_best_, evaluation_.best});
+    } else if (evaluation_.best) {
       save(/*best=*/true);
     }
     observer_.evaluated(evaluation_);
-    window_started_ += now() - began;  // not training time
+  }
+
+  void write_evaluation() {
+    const std::string prefix = kValidation;
+    Scalars scalars{{prefix + "loss", evaluation_.loss},
+                    {prefix + "accuracy", evaluation_.accuracy}};
+    if (task_.metric_name() != "loss") {
+      scalars.emplace_back(prefix + task_.metric_name(), evaluation_.metric);
+    }
+    metrics_->write(step_, scalars);
   }
 
   void save(bool best) {
@@ -216,6 +262,8 @@ class Run {
     checkpoint.config = config_;
     checkpoint.step = step_;
     checkpoint.data_position = batches_->position();
+    checkpoint.evaluated_step = evaluated_step_;
+    checkpoint.data = data_;
     checkpoint.best_loss = best_loss_;
     checkpoint.has_best = has_best_;
     checkpoint.seconds = seconds();
@@ -226,7 +274,12 @@ class Run {
           {parameter.name, parameter.value.detach()});
     }
     checkpoint.optimizer = learner_.optimizer().state();
-    save_checkpoint(directory_, checkpoint, best);
+    try {
+      save_checkpoint(directory_, checkpoint, best);
+    } catch (const NotFinite& error) {
+      throw Error("train: " + std::string(error.what()) + "; " +
+                  last_good_checkpoint(step_ + 1) + kRemedy);
+    }
     saved_step_ = step_;
     observer_.saved(step_);
   }
@@ -253,6 +306,7 @@ class Run {
 
   const Config config_;
   const Task& task_;
+  const std::vector<DataIdentity> data_;
   const std::string directory_;
   TrainObserver& observer_;
   std::unique_ptr<MemoryMeter> device_meter_;  // of a GPU; before the learner
@@ -263,6 +317,7 @@ class Run {
   int64_t step_ = 0;        // done
   int64_t first_step_ = 0;  // done when this process began
   int64_t saved_step_ = 0;
+  int64_t evaluated_step_ = -1;
   double best_loss_ = 0;
   bool has_best_ = false;
   double seconds_before_ = 0;
@@ -280,17 +335,37 @@ class Run {
   double gradient_norm_ = 0;
 };
 
+// Other data throw Error unless they are allowed. Losses on other data are no
+// measure of what is best.
+void check_data(Checkpoint& checkpoint, const std::vector<DataIdentity>& data,
+                const RunPlace& place, TrainObserver& observer) {
+  const std::string changed = changed_data(checkpoint.data, data);
+  if (changed.empty()) return;
+  require(place.allow_other_data, place.directory,
+          ": the data are not those of the run: ", changed,
+          "; give the same, or go on with others by --allow-other-data");
+  observer.warned("the data are not those of the run: " + changed +
+                  "; it goes on, but not bit for bit");
+  checkpoint.has_best = false;
+}
+
 }  // namespace
 
 TrainResult train(const Config& config, const Task& task, const RunPlace& place,
                   const std::atomic<bool>& stop, TrainObserver& observer) {
-  std::optional<Checkpoint> checkpoint;
+  const auto data = task.data();
+  std::optional<RunLock> lock;
   if (place.resume) {
-    checkpoint = load_latest_checkpoint(place.directory);
+    lock.emplace(place.directory);
   } else {
-    create_run_directory(place.directory, config);
+    lock.emplace(create_run_directory(place.directory, config));
   }
-  Run run(config, task, place, observer);
+  if (!lock->warning().empty()) observer.warned(lock->warning());
+  std::optional<Checkpoint> checkpoint;
+  if (place.resume) checkpoint = load_latest_checkpoint(place.directory);
+  if (checkpoint) check_data(*checkpoint, data, place, observer);
+  finish_saving(place.directory, config.train.keep);
+  Run run(config, task, data, place, observer);
   if (checkpoint) run.restore(*checkpoint);
   return run.run(stop);
 }

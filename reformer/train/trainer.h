@@ -42,7 +42,7 @@ struct TrainResult {
   TrainEnd end = TrainEnd::kSteps;
   int64_t step = 0;
   double seconds = 0;     // of training, over all resumptions
-  Evaluation evaluation;  // the last one
+  Evaluation evaluation;  // this process's last one; of step -1: none
 };
 
 // Where and on what a run goes on.
@@ -50,14 +50,19 @@ struct RunPlace {
   std::string directory;
   bool resume = false;
   at::Device device = at::kCPU;
+  bool allow_other_data = false;  // than the run began with
 };
 
 // Trains `config` in `place`. A new run needs a folder that holds none;
 // with `resume` it goes on from the folder's newest checkpoint, bit for bit as
 // if it had never stopped (on the same device, instruction set and thread
-// count; a change is a warning). `stop`, once true, ends it after the step
-// under way. However it ends, it saves first. A loss that is not finite throws
-// Error and leaves the last good checkpoint.
+// count; a change is a warning). Data other than the run began with throw Error
+// unless allowed; then they are a warning too. While it goes on it holds the
+// folder's RunLock. `stop`, once true, ends it after the step or the batch of
+// an evaluation under way. However it ends, it saves before it evaluates for
+// the last time; an evaluation that was not finished comes first when the run
+// goes on. A loss, parameter or optimizer state that is not finite throws Error
+// and leaves the last good checkpoint; it is never saved.
 TrainResult train(const Config& config, const Task& task, const RunPlace& place,
                   const std::atomic<bool>& stop, TrainObserver& observer);
 

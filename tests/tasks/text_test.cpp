@@ -220,5 +220,39 @@ TEST_F(TextTaskTest, TheLongestFilesAreSplitAsOthersAre) {
   std::filesystem::remove(path);
 }
 
+// Of everything that a run reads, wherever its bytes come from.
+TEST_F(TextTaskTest, TheSameBytesHaveTheSameIdentityAndOthersAnother) {
+  const std::string text = distinct_text(700'000);
+  const auto identity = [&](const Config& config) {
+    DecodeObserver nobody;
+    return TextTask(config, nobody).data();
+  };
+  auto config = config_for(text, 64, 2);
+  const auto whole = identity(config);
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].setting, "task.data");
+  EXPECT_EQ(whole[0].bytes, 700'000);
+  config.task.cache = folder_ / "cache";
+  std::filesystem::create_directory(folder_ / "parts");
+  written("parts/a", text.substr(0, 100));
+  written("parts/b", text.substr(100));
+  config.task.data = folder_ / "parts";
+  EXPECT_EQ(identity(config), whole);
+  for (const size_t at : {0ul, 300'000ul, text.size() - 1}) {
+    std::string other = text;
+    other[at] ^= 1;
+    EXPECT_NE(identity(config_for(other, 64, 2)), whole) << at;
+  }
+  config = config_for(text, 64, 2);
+  config.task.validation = written("own", distinct_text(1000));
+  config.task.test =
+      written("test", distinct_text(500));  // training has no use
+  const auto with_own = identity(config);
+  ASSERT_EQ(with_own.size(), 2u);
+  EXPECT_EQ(with_own[0], whole[0]);
+  EXPECT_EQ(with_own[1].setting, "task.validation");
+  EXPECT_EQ(with_own[1].bytes, 1000);
+}
+
 }  // namespace
 }  // namespace reformer

@@ -131,5 +131,38 @@ TEST(CheckpointKill, AtEverySystemCallTheFolderOpens) {
   }
 }
 
+// The mark and the numbers of an evaluation come after the save.
+TEST(CheckpointKill, AtEverySystemCallAnEvaluationIsThereOrToBeDoneAgain) {
+  int killed = 1;
+  for (int n = 1; killed == 1; ++n) {
+    const TemporaryFolder folder;
+    const auto record = [&] {
+      record_evaluation(folder.path(), {3, -7, true, /*best=*/true});
+    };
+    save(folder.path(), 2);
+    save(folder.path(), 3);
+    killed = killed_at(n, record);
+    if (killed < 0) GTEST_SKIP() << "may not trace a child";
+    ASSERT_TRUE(opens(folder.path(), 3, 3)) << "call " << n;
+    finish_saving(folder.path(), /*keep=*/1);
+    const std::string link = fs::read_symlink(folder / "best");
+    EXPECT_EQ(load_best_checkpoint(folder / link).step,
+              load_best_checkpoint(folder.path()).step);
+    const auto latest = *load_latest_checkpoint(folder.path());
+    if (latest.evaluated_step == 3) {
+      EXPECT_EQ(latest.best_loss, -7) << "call " << n;
+      EXPECT_EQ(load_best_checkpoint(folder.path()).step, 3) << "call " << n;
+    } else {
+      EXPECT_EQ(latest.best_loss, -1) << "call " << n;
+    }
+    record();
+    EXPECT_EQ(load_best_checkpoint(folder.path()).best_loss, -7);
+    EXPECT_EQ(load_best_checkpoint(folder.path()).evaluated_step, 3);
+    for (const auto& entry : fs::directory_iterator(folder / "step-00000003")) {
+      EXPECT_NE(entry.path().filename().string()[0], '.') << entry.path();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace reformer

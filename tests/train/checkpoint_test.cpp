@@ -12,6 +12,9 @@
 #include <thread>
 
 #include "reformer/core/config_json.h"
+#include "reformer/core/xxhash64.h"
+#include "reformer/train/checkpoint_state.h"
+#include "reformer/train/safetensors.h"
 #include "tests/train/checkpoint_support.h"
 #include "tests/train/file_support.h"
 #include "tests/train/temporary_folder.h"
@@ -31,6 +34,13 @@ Names names_in(const std::string& folder) {
     names.insert(entry.path().filename());
   }
   return names;
+}
+
+// The text of a state with the checksum that belongs to it.
+std::string signed_state(std::string text) {
+  const size_t at = text.rfind("\"checksum\"");
+  text.replace(at + 13, 16, xxhash64_hex(text.substr(0, at)));
+  return text;
 }
 
 class CheckpointTest : public testing::Test {
@@ -75,6 +85,8 @@ TEST_F(CheckpointTest, EverythingComesBackBitForBit) {
   saved.threads = 7;
   saved.instruction_set = "avx2";
   saved.has_best = true;
+  saved.evaluated_step = 123'456'000'000;
+  saved.data = {{"task.data", 77, "00ff"}, {"task.validation", 1, "ee"}};
   for (const double number : {0.1 + 0.2, -0.0, 5e-324, 1.7976931348623157e308,
                               1.0 / 3, HUGE_VAL, -HUGE_VAL}) {
     saved.best_loss = number;
@@ -88,6 +100,8 @@ TEST_F(CheckpointTest, EverythingComesBackBitForBit) {
     EXPECT_EQ(loaded.best_loss, saved.best_loss);
     EXPECT_EQ(loaded.has_best, saved.has_best);
     EXPECT_EQ(loaded.seconds, saved.seconds);
+    EXPECT_EQ(loaded.evaluated_step, saved.evaluated_step);
+    EXPECT_EQ(loaded.data, saved.data);
     EXPECT_EQ(loaded.threads, saved.threads);
     EXPECT_EQ(loaded.instruction_set, saved.instruction_set);
     EXPECT_EQ(config_to_json(loaded.config), config_to_json(saved.config));
@@ -186,14 +200,28 @@ TEST_F(CheckpointTest, LeftoversAreIgnoredAndThenRemoved) {
   put_bytes(folder_ / ".tmp-step-00000009-77/state.json", "{");
   put_bytes(folder_ / ".tmp-config.json-77", "{");
   fs::create_directory(folder_ / "step-00000001.old");
+  fs::create_directory(folder_ / ".tmp-step-00000001.old-78");
+  put_bytes(folder_ / ".tmp-metrics.jsonl-77-0123456789abcdef", "{");
+  fs::create_directory_symlink("step-00000001", folder_ / ".tmp-best-77");
   EXPECT_EQ(latest(), 1);
   save(2);
   EXPECT_EQ(names_in(run_), (Names{"step-00000001", "step-00000002"}));
 }
 
 TEST_F(CheckpointTest, OtherFilesAndFoldersAreLeftAlone) {
-  const Names others = {"step-7", "step-0000000x", "step-00000008.bak",
-                        "notes"};
+  const Names others = {"step-7",
+                        "step-0000000x",
+                        "step-00000008.bak",
+                        "notes",
+                        ".tmp-",
+                        ".tmp-thesis",
+                        ".tmp-thesis-12",
+                        ".tmp-step-00000009",
+                        ".tmp-step-00000009-x",
+                        ".tmp-step-9-77",
+                        ".tmp-step-00000009-77-0123456789abcdefg",
+                        ".tmp-step-00000009-0123456789abcdef",
+                        ".tmp-config.json-"};
   for (const auto& name : others) fs::create_directory(folder_ / name);
   put_bytes(folder_ / "step-00000009", "a file");
   EXPECT_EQ(latest(), -1);
@@ -294,9 +322,9 @@ TEST_F(CheckpointTest, ADamagedOneNamesTheWayOn) {
   save(1);
   save(2);
   const std::string second = folder_ / "step-00000002";
-  EXPECT_EQ(
-      fault_in(second + "/state.json", "{}"),
-      "is no checkpoint's state; remove " + second + " to go on from step 1");
+  EXPECT_EQ(fault_in(second + "/state.json", "{}"),
+            "format is missing; move " + second + " aside (to " + second +
+                ".damaged) to go on from step 1");
   fs::remove_all(second);
   EXPECT_EQ(latest(), 1);
 }
@@ -308,10 +336,168 @@ TEST_F(CheckpointTest, AFormatOfTheFutureIsNamed) {
             std::string::npos);
 }
 
+// A good one is never to be moved: the next start would go on without it.
+TEST_F(CheckpointTest, WhatMayBeGoodIsNotToBeMovedAside) {
+  save(1);
+  save(2);
+  const std::string second = folder_ / "step-00000002";
+  const std::string path = second + "/state.json";
+  const std::string bytes = bytes_of(path);
+  const auto expect_no_advice = [&](const std::string& said) {
+    EXPECT_NE(said, "no error");
+    EXPECT_EQ(said.find("step 1"), std::string::npos) << said;
+    EXPECT_EQ(said.find("move"), std::string::npos) << said;
+  };
+  expect_no_advice(fault_in(path, "{\"format\": 2}"));
+  CheckpointState state = parse_state(bytes, path);
+  std::string newer = render_state(state);
+  newer.replace(newer.find("\"seed\""), 6, "\"sead\"");
+  expect_no_advice(fault_in(path, signed_state(newer)));
+  put_bytes(path, bytes);
+  EXPECT_EQ(latest(), 2);
+
+  fs::permissions(run_, fs::perms(0755));
+  for (const std::string name : kFiles) {
+    fs::permissions(second + "/" + name, fs::perms(0));
+    const bool root = ::geteuid() == 0;
+    if (root && ::seteuid(65534) != 0) GTEST_SKIP() << "root reads anything";
+    const auto said = latest_error();
+    if (root) {
+      ASSERT_EQ(::seteuid(0), 0);
+    }
+    EXPECT_EQ(said, second + "/" + name + ": cannot read: Permission denied");
+    fs::permissions(second + "/" + name, fs::perms(0644));
+  }
+}
+
+TEST_F(CheckpointTest, AFieldThatIsNoNumberIsNamed) {
+  save(1);
+  const std::string path = first_ + "/state.json";
+  const std::string bytes = bytes_of(path);
+  const auto with = [&](const std::string& key, const std::string& value) {
+    std::string text = bytes;
+    const size_t at = text.find("\"" + key + "\":") + key.size() + 4;
+    text.replace(at, text.find(',', at) - at, value);
+    return fault_in(path, signed_state(text));
+  };
+  EXPECT_NE(with("best_loss", "\"abc\"")
+                .find("best_loss: a number is required, got \"abc\""),
+            std::string::npos);
+  EXPECT_NE(with("seconds", "[]").find("seconds: a number is required"),
+            std::string::npos);
+  EXPECT_NE(with("step", "1.5").find("step: a whole number is required"),
+            std::string::npos);
+  EXPECT_NE(with("step", "-1").find("cannot be negative"), std::string::npos);
+  EXPECT_NE(with("step", "18446744073709551615").find("a whole number"),
+            std::string::npos);
+  EXPECT_NE(with("best_loss", "1e400").find("is too large"),
+            std::string::npos);
+  EXPECT_NE(with("has_best", "7").find("has_best: is not what"),
+            std::string::npos);
+}
+
+TEST_F(CheckpointTest, OneOfAnOlderProgramIsEvaluatedAndKnowsNoData) {
+  save(3);
+  const std::string path = folder_ / "step-00000003/state.json";
+  std::string text = bytes_of(path);
+  for (const std::string key : {"evaluated_step", "data"}) {
+    const size_t begin = text.find("  \"" + key + "\":");
+    text.erase(begin, text.find('\n', begin) + 1 - begin);
+  }
+  put_bytes(path, signed_state(text));
+  const auto loaded = load_latest_checkpoint(run_).value();
+  EXPECT_EQ(loaded.evaluated_step, 3);
+  EXPECT_TRUE(loaded.data.empty());
+}
+
+TEST_F(CheckpointTest, FilesElsewhereAreNotRead) {
+  save(1);
+  const std::string path = first_ + "/state.json";
+  std::string text = bytes_of(path);
+  const size_t at = text.find("model.safetensors");
+  text.replace(at, 17, "../../step.safetensors");
+  EXPECT_NE(error_of([&] {
+              put_bytes(path, signed_state(text));
+              latest();
+            }).find("the name of a file beside"),
+            std::string::npos);
+}
+
+// --- Numbers that are none
+// ----------------------------------------------------
+
+TEST_F(CheckpointTest, OneThatIsNotFiniteIsNotWritten) {
+  save(1);
+  for (const bool in_optimizer : {false, true}) {
+    for (const double wrong : {HUGE_VAL, std::nan("")}) {
+      Checkpoint bad = tiny_checkpoint(2, 1);
+      auto& tensor = (in_optimizer ? bad.optimizer : bad.parameters)[1];
+      tensor.value[3] = wrong;
+      try {
+        save_checkpoint(run_, bad, /*best=*/true);
+        FAIL() << "it was saved";
+      } catch (const NotFinite& error) {
+        EXPECT_EQ(error.what(), "checkpoint: " + tensor.name +
+                                    " is not finite after step 2, and is not "
+                                    "saved");
+      }
+    }
+  }
+  EXPECT_EQ(names_in(run_), (Names{"step-00000001"}));
+  EXPECT_EQ(latest(), 1);
+}
+
+TEST_F(CheckpointTest, OneThatIsNotFiniteIsNotLoaded) {
+  save(1);
+  save(2);
+  const std::string second = folder_ / "step-00000002";
+  for (const std::string name : {kFiles[1], kFiles[0]}) {
+    auto tensors = read_safetensors(second + "/" + name).tensors;
+    tensors[1].value[0] = std::nan("");
+    CheckpointState state = read_state(second);
+    state.checksums[name] = write_safetensors(second + "/" + name, tensors, {});
+    put_bytes(second + "/state.json", render_state(state));
+    const auto said = latest_error();
+    EXPECT_TRUE(said.starts_with(second + "/" + name + ": " + tensors[1].name +
+                                 " holds NaN or infinity"))
+        << said;
+    EXPECT_TRUE(said.ends_with("to go on from step 1")) << said;
+    // Whoever only uses the model does not need the optimizer's state.
+    const auto using_it = error_of([&] { load_best_checkpoint(second); });
+    EXPECT_EQ(using_it.empty(), name == kFiles[1]) << using_it;
+  }
+  fs::rename(second, second + ".damaged");  // as the sentence says
+  EXPECT_EQ(latest(), 1);
+}
+
+// --- Evaluated after it was saved
+// ---------------------------------------------
+
+TEST_F(CheckpointTest, AnEvaluationIsAddedToWhatWasSaved) {
+  save(1, /*best=*/true, /*keep=*/1);
+  save(2, /*best=*/false, /*keep=*/1);
+  const auto before = load_latest_checkpoint(run_).value();
+  EXPECT_EQ(before.evaluated_step, -1);
+  record_evaluation(run_, {2, 0.75, true, /*best=*/false});
+  EXPECT_EQ(best(), 1);
+  record_evaluation(run_, {2, 0.5, true, /*best=*/true});
+  EXPECT_EQ(best(), 2);
+  EXPECT_EQ(names_in(run_), (Names{"best", "step-00000002"}));
+  EXPECT_EQ(fs::read_symlink(folder_ / "best"), "step-00000002");
+  const auto after = load_latest_checkpoint(run_).value();
+  EXPECT_EQ(after.evaluated_step, 2);
+  EXPECT_EQ(after.best_loss, 0.5);
+  EXPECT_TRUE(after.has_best);
+  EXPECT_EQ(after.data_position, before.data_position);
+  EXPECT_TRUE(same_bits(after.parameters, before.parameters));
+  EXPECT_TRUE(same_bits(after.optimizer, before.optimizer));
+}
+
 TEST_F(CheckpointTest, AConfigOfAnotherProgramIsNamed) {
   save(1);
-  EXPECT_NE(fault_in(first_ + "/state.json", "[1, 2]").find("no checkpoint"),
-            std::string::npos);
+  EXPECT_NE(
+      fault_in(first_ + "/state.json", "[1, 2]").find("format is missing"),
+      std::string::npos);
 }
 
 // --- Where nothing can be written
@@ -423,6 +609,14 @@ TEST_F(CheckpointTest, ANewRunDoesNotTouchAnOldOne) {
 }
 
 TEST_F(CheckpointTest, ANewRunWantsAFolderOfItsOwn) {
+  put_bytes(folder_ / ".tmp-config.json-1", "{");
+  fs::create_directory(folder_ / ".tmp-thesis");
+  const auto with_theirs = error_of([&] { create_run_directory(run_, {}); });
+  EXPECT_EQ(with_theirs,
+            run_ +
+                ": exists and is not empty, it holds .tmp-thesis; choose "
+                "another folder");
+  EXPECT_EQ(names_in(run_), (Names{".tmp-config.json-1", ".tmp-thesis"}));
   put_bytes(folder_ / "thesis.tex", "...");
   EXPECT_TRUE(error_of([&] {
                 create_run_directory(run_, {});

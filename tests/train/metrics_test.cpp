@@ -70,7 +70,7 @@ using ReadMetricsTest = MetricsTest;
 using TensorboardTest = MetricsTest;
 
 TEST_F(MetricsWriterTest, WritesALineAStepInTheOrderGiven) {
-  MetricsWriter writer(folder_, 0);
+  MetricsWriter writer(folder_, {});
   writer.write(10, {{"train/loss", 2.5}, {"rate", 1e-3}});
   EXPECT_EQ(lines(), "{\"step\":10,\"train/loss\":2.5,\"rate\":0.001}\n");
   writer.write(20, {{"train/loss", 2}});
@@ -82,14 +82,14 @@ TEST_F(MetricsWriterTest, KeepsEveryDigit) {
                            {"tiny", 5e-324},
                            {"large", 1.7976931348623157e308},
                            {"minus", -0.1}};
-  MetricsWriter(folder_, 0).write(3, scalars);
+  MetricsWriter(folder_, {}).write(3, scalars);
   const auto read = read_metrics(folder_);
   EXPECT_EQ(read.at(0).step, 3);
   EXPECT_EQ(read.at(0).scalars, scalars);
 }
 
 TEST_F(MetricsWriterTest, WritesWhatIsNotFiniteAsNull) {
-  MetricsWriter(folder_, 0).write(1, {{"a", NAN}, {"b", INFINITY}, {"c", 1}});
+  MetricsWriter(folder_, {}).write(1, {{"a", NAN}, {"b", INFINITY}, {"c", 1}});
   EXPECT_EQ(lines(), "{\"step\":1,\"a\":null,\"b\":null,\"c\":1.0}\n");
   const auto scalars = read_metrics(folder_).at(0).scalars;
   EXPECT_TRUE(std::isnan(scalars[0].second));
@@ -98,10 +98,10 @@ TEST_F(MetricsWriterTest, WritesWhatIsNotFiniteAsNull) {
 
 TEST_F(MetricsWriterTest, DropsLaterLinesWhenTakingUpARun) {
   {
-    MetricsWriter writer(folder_, 0);
+    MetricsWriter writer(folder_, {});
     for (int step = 1; step <= 5; ++step) writer.write(step, {{"x", step}});
   }
-  MetricsWriter writer(folder_, 3);
+  MetricsWriter writer(folder_, {3});
   EXPECT_EQ(read_metrics(folder_).size(), 3);
   writer.write(4, {{"x", 40}});
   const auto read = read_metrics(folder_);
@@ -111,13 +111,54 @@ TEST_F(MetricsWriterTest, DropsLaterLinesWhenTakingUpARun) {
 
 TEST_F(MetricsWriterTest, DropsALineThatWasNeverFinished) {
   set_lines("{\"step\":1,\"x\":1.0}\n{\"step\":2,\"x\":");
-  MetricsWriter(folder_, 5).write(2, {{"x", 2}});
+  MetricsWriter(folder_, {5}).write(2, {{"x", 2}});
   EXPECT_EQ(lines(), "{\"step\":1,\"x\":1.0}\n{\"step\":2,\"x\":2.0}\n");
+}
+
+// What a loss of power leaves: zeros, or what was on the disk before.
+TEST_F(MetricsWriterTest, CutsATailThatIsNoLineAndSaysSo) {
+  const std::string good = "{\"step\":1,\"x\":1.0}\n{\"step\":2}\n";
+  using namespace std::string_literals;
+  for (const std::string& tail :
+       {std::string(4096, '\0'), std::string(512, '\0') + "\n",
+        std::string(100, '\0') + "\n" + std::string(50, '\0') + "\n\n",
+        "\xff\xfe\0garbage\n{{{\n\"\n"s, "{\"step\":3,\"x\":"s, "\n"s}) {
+    set_lines(good + tail);
+    EXPECT_EQ(read_metrics(folder_).size(), 2u);
+    MetricsWriter writer(folder_, {2});
+    EXPECT_EQ(writer.cut(),
+              lines_path() + ": its last " + std::to_string(tail.size()) +
+                  " bytes are no line of a run, as a kill or a loss of power "
+                  "leaves them, and were cut");
+    EXPECT_EQ(lines(), good);
+  }
+  MetricsWriter again(folder_, {2});
+  EXPECT_EQ(again.cut(), "");
+}
+
+TEST_F(MetricsWriterTest, LeavesAFileWithABrokenLineInTheMiddleAsItIs) {
+  const std::string broken =
+      "{\"step\":1}\n" + std::string(9, '\0') + "\n{\"step\":2}\n";
+  set_lines(broken);
+  const auto said = message_of([&] { MetricsWriter(folder_, {2}); });
+  EXPECT_TRUE(said.starts_with(lines_path() + ", line 2: ")) << said;
+  EXPECT_EQ(lines(), broken);
+}
+
+TEST_F(MetricsWriterTest, DropsTheEvaluationThatIsToBeDoneAgain) {
+  const std::string before =
+      "{\"step\":1,\"validation/loss\":1.0}\n{\"step\":2,\"x\":1.0}\n";
+  const std::string evaluation = "{\"step\":2,\"validation/loss\":1.0}\n";
+  for (const bool evaluated : {true, false}) {
+    set_lines(before + evaluation);
+    MetricsWriter(folder_, {2, evaluated});
+    EXPECT_EQ(lines(), evaluated ? before + evaluation : before);
+  }
 }
 
 TEST_F(MetricsWriterTest, LeavesNothingElseBehind) {
   set_lines("{\"step\":1}\n{\"step\":2}\n");
-  MetricsWriter writer(folder_, 1);
+  MetricsWriter writer(folder_, {1});
   const auto files = std::distance(fs::directory_iterator(folder_), {});
   EXPECT_EQ(files, 2);  // metrics.jsonl, events
 }
@@ -125,13 +166,13 @@ TEST_F(MetricsWriterTest, LeavesNothingElseBehind) {
 TEST_F(MetricsWriterTest, NamesTheFileThatItCannotWrite) {
   const std::string path = folder_ + "/missing";
   EXPECT_EQ(
-      message_of([&] { MetricsWriter(path, 0); }),
+      message_of([&] { MetricsWriter(path, {}); }),
       "cannot write " + path + "/metrics.jsonl: No such file or directory");
 }
 
 // As on a full disk: what fits is written, then an error comes.
 TEST_F(MetricsWriterTest, KeepsWholeLinesWhenTheDiskIsFull) {
-  MetricsWriter writer(folder_, 0);
+  MetricsWriter writer(folder_, {});
   for (int step = 1; step <= 8; ++step) writer.write(step, {{"x", 1}});
   const std::string before = lines();
 
@@ -151,12 +192,15 @@ TEST_F(MetricsWriterTest, KeepsWholeLinesWhenTheDiskIsFull) {
 TEST_F(ReadMetricsTest, NamesTheFileAndTheLineAtFault) {
   EXPECT_EQ(message_of([&] { read_metrics(folder_); }),
             "cannot read " + lines_path() + ": No such file or directory");
-  for (const char* wrong : {"nonsense", "", "[1]", "3", "{\"x\":1}",
-                            "{\"step\":\"1\"}", "{\"step\":1,\"x\":\"y\"}"}) {
-    set_lines("{\"step\":1}\n" + std::string(wrong) + "\n");
+  for (const char* wrong :
+       {"nonsense", "", "[1]", "3", "{\"x\":1}", "{\"step\":\"1\"}",
+        "{\"step\":1,\"x\":\"y\"}", "{\"step\":1e30}", "{\"step\":-1}",
+        "{\"step\":18446744073709551615}", "{\"step\":2,\"x\":1e400}"}) {
+    set_lines("{\"step\":1}\n" + std::string(wrong) + "\n{\"step\":2}\n");
     EXPECT_EQ(message_of([&] { read_metrics(folder_); }),
               lines_path() +
-                  ", line 2: an object of a step and its numbers is required")
+                  ", line 2: an object of a step and its numbers is required; "
+                  "mend or remove the line")
         << wrong;
   }
 }
@@ -168,7 +212,7 @@ TEST(TensorboardReader, KnowsTheChecksum) {
 TEST_F(TensorboardTest, HoldsItsVersionAStartAndTheScalars) {
   const auto time = std::chrono::duration<double>(
       std::chrono::system_clock::now().time_since_epoch());
-  MetricsWriter writer(folder_, 0);
+  MetricsWriter writer(folder_, {});
   writer.write(7, {{"train/loss", 2.3}, {"train/rate", NAN}});
   writer.write(int64_t{1} << 40, {{"train/loss", -1e-7}});
 
@@ -187,9 +231,9 @@ TEST_F(TensorboardTest, HoldsItsVersionAStartAndTheScalars) {
 }
 
 TEST_F(TensorboardTest, VoidsLaterEventsWhenTakingUpARun) {
-  MetricsWriter(folder_, 0).write(9, {{"x", 1}});
+  MetricsWriter(folder_, {}).write(9, {{"x", 1}});
   const auto first = event_files();
-  MetricsWriter(folder_, 5).write(6, {{"x", 2}});
+  MetricsWriter(folder_, {5}).write(6, {{"x", 2}});
   const auto files = event_files();
   ASSERT_EQ(files.size(), 2);
   EXPECT_EQ(files[0], first[0]);  // read first

@@ -7,12 +7,18 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "reformer/core/errors.h"
+#include "reformer/core/out_of_memory.h"
 
 namespace reformer::kernels::cuda {
 
+// Throws Error; OutOfMemory where that is what CUDA says.
 inline void check(cudaError_t status, const char* what) {
+  if (status == cudaErrorMemoryAllocation) {
+    throw OutOfMemory(std::string(what) + ": the GPU is out of memory");
+  }
   require(status == cudaSuccess, what, ": CUDA error ",
           cudaGetErrorName(status), ", ", cudaGetErrorString(status));
 }
