@@ -101,7 +101,8 @@ PassTime measure_exact(const BenchOptions& options, const BenchData& data) {
   const auto k = data.d_output.detach().requires_grad_();  // normal numbers too
   const auto v = data.v.detach().requires_grad_();
   const auto forward = [&](const Tensors& inputs) {
-    return full_attention(inputs[0], inputs[1], inputs[2], /*causal=*/true);
+    return full_attention(inputs[0], inputs[1], inputs[2], /*causal=*/true,
+                          /*mask=*/{}, GradientOrder::kAny);
   };
   torch::autograd::grad({forward({q, k, v})}, {q, k, v},
                         {data.d_output});  // warm up
@@ -138,8 +139,8 @@ AttentionMeasurement measure_lsh(const BenchOptions& options,
 std::string head(const AttentionOptions& options, at::Device device,
                  const std::string& exact) {
   return "LSH and exact attention: " + options.describe(device) + "\n" +
-         (device.is_cuda() ? cuda_device_name() : describe_machine()) +
-         "\nexact: LibTorch's SDPA, " + exact + "\n\n" + attention_table_head();
+         describe_machine(device) + "\nexact: LibTorch's SDPA, " + exact +
+         "\n\n" + attention_table_head();
 }
 
 void bench_attention(const AttentionOptions& options) {
@@ -147,7 +148,8 @@ void bench_attention(const AttentionOptions& options) {
   const auto sample = bench_data(options, /*length=*/64, device).qk;
   Report report(options.json);
   report.text(head(options, device,
-                   full_attention_kernel(sample, sample, /*causal=*/true)));
+                   full_attention_kernel(sample, sample, /*causal=*/true,
+                                         GradientOrder::kAny)));
   for (const int64_t length : options.lengths) {
     const std::string what = "length " + std::to_string(length) + ": ";
     const BenchData data = bench_data(options, length, device);

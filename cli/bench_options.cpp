@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/command_line.h"
+#include "cli/config_options.h"
 #include "cli/machine.h"
 #include "reformer/core/bucket_count.h"
 #include "reformer/core/errors.h"
@@ -83,8 +84,7 @@ BenchOptions::BenchOptions(std::vector<int64_t> default_lengths)
 
 void BenchOptions::add_to(CLI::App& app) {
   const auto size = whole_number(1, kMaxLength);
-  add_choice(app, "--device", device, "cpu, cuda or auto",
-             {"cpu", "cuda", "auto"});
+  add_device_option(app, device);
   add_choice(app, "--dtype", dtype,
              "float32 or bfloat16; auto: bfloat16 on a GPU",
              {"float32", "bfloat16", "auto"});
@@ -126,8 +126,8 @@ at::Device BenchOptions::prepare() const {
 
 void BenchOptions::prepare_cpu() const {
   BenchOptions on_cpu = *this;
-  require(device != "cuda",
-          "--device cuda: this measures a CPU kernel; use --device cpu");
+  require(!cuda_index(device), "--device ", device,
+          ": this measures a CPU kernel; use --device cpu");
   on_cpu.device = "cpu";
   on_cpu.prepare();
 }

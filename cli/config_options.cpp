@@ -21,12 +21,21 @@ std::string known_names() {
 
 }  // namespace
 
-void add_machine_options(CLI::App& app, std::string& device, int64_t& threads) {
-  app.add_option("--device", device, "cpu, cuda or auto")
-      ->check(one_of({"cpu", "cuda", "auto"}))
+void add_device_option(CLI::App& app, std::string& device) {
+  const auto check = [](const std::string& text) -> std::string {
+    if (text == "cpu" || text == "auto" || cuda_index(text)) return "";
+    return "cpu or cuda or cuda:N or auto is required, got '" + text + "'";
+  };
+  app.add_option("--device", device,
+                 "cpu, cuda (the first GPU), cuda:N or auto")
+      ->check(CLI::Validator(check, ""))
       ->take_last()
       ->type_name("NAME")
       ->capture_default_str();
+}
+
+void add_machine_options(CLI::App& app, std::string& device, int64_t& threads) {
+  add_device_option(app, device);
   app.add_option("--threads", threads, "threads to use; 0: all there are")
       ->check(whole_number(0, 1024))
       ->take_last()

@@ -35,6 +35,9 @@ void set_values(Config& config, const std::vector<std::string>& assignments);
 // that are gone on with later.
 void make_paths_absolute(TaskConfig& task);
 
+// --device: a name that choose_device takes.
+void add_device_option(CLI::App& app, std::string& device);
+
 // --device and --threads alone, for commands that start from a run.
 void add_machine_options(CLI::App& app, std::string& device, int64_t& threads);
 at::Device use_machine(const std::string& device, int64_t threads);

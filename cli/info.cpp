@@ -16,6 +16,7 @@
 #include "reformer/core/config_library.h"
 #include "reformer/core/errors.h"
 #include "reformer/model/prediction.h"
+#include "reformer/ops/device.h"
 
 namespace reformer::cli {
 namespace {
@@ -222,7 +223,7 @@ std::string source_of(const std::string& name) {
 
 // A GPU's memory can be predicted where there is none.
 at::DeviceType device_of(ConfigOptions options) {
-  const bool cuda = options.device == "cuda";
+  const bool cuda = cuda_index(options.device).has_value();
   if (cuda) options.device = "cpu";
   const auto here = options.use_machine();  // each thread has scratch memory
   return cuda ? at::kCUDA : here.type();

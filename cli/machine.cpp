@@ -44,7 +44,7 @@ int64_t physical_memory_bytes() {
 void use_huge_pages() { setenv(kHugePages, "1", /*overwrite=*/0); }
 
 std::string describe_machine(c10::Device device) {
-  if (!device.is_cpu()) return cuda_device_name();
+  if (!device.is_cpu()) return cuda_device_name(device);
   const char* huge_pages = std::getenv(kHugePages);
   const bool huge = huge_pages != nullptr && std::string(huge_pages) == "1";
   return processor_name() + ", " + std::to_string(threads()) +

@@ -159,15 +159,18 @@ class MistakesTest(unittest.TestCase):
                 ("--d-head", "7"), ("--d-head", "257"), ("--chunk", "0"),
                 ("--local-window", "-1"), ("--threads", "0"),
                 ("--window", "sliding"), ("--data", "zeros"),
-                ("--device", "tpu"), ("--exact-up-to", "-1")]:
+                ("--device", "tpu"), ("--device", "cuda:"),
+                ("--device", "cuda:-1"), ("--device", "cuda:1x"),
+                ("--exact-up-to", "-1")]:
             with self.subTest(option=option, value=value):
                 wrong = value.split(",")[-1]
                 self.assert_refused(attention(option, value), option,
                                     f"required, got '{wrong}'")
 
     def test_cuda_is_refused_with_the_remedy(self):
-        self.assert_refused(attention("--device", "cuda"), "CUDA",
-                            "--device cpu")
+        for device in "cuda", "cuda:0", "cuda:7":
+            self.assert_refused(attention("--device", device), "CUDA",
+                                "--device cpu")
 
     def test_more_than_the_machine_s_memory_is_refused(self):
         self.assert_refused(attention("--length", "2147483647", "--batch",

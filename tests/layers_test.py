@@ -1,4 +1,5 @@
-"""The layer table of docs/architecture.md, checked against every #include.
+"""The layer table of docs/architecture.md, checked against every #include;
+and that every call of a CUDA kernel makes its device the current one.
 
     layers_test.py [-v]
 
@@ -75,6 +76,31 @@ def violations_in(path, text, table):
             yield f"{where}: device #if outside a stub file ({device[1]})"
 
 
+LAUNCH = re.compile(r"\bkernels::cuda::([a-z]\w*)\(")
+STREAM = re.compile(r"\bnative_handle\(")  # as kernels take it
+# These ask or end what no device has to be current for.
+WITHOUT_DEVICE = {"available", "why_unavailable", "why_unfit", "destroy_graph"}
+STREAM_FILES = {"device.cpp", "device_event.cpp", "device_event.h",
+                "device_graph.cpp"}
+
+
+def unguarded(path, text):
+    """CUDA calls in functions that did not make their device current."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        if STREAM.search(line) and path.split("/")[-1] not in STREAM_FILES:
+            yield f"{path}:{number}: a stream without a LaunchGuard"
+        calls = set(LAUNCH.findall(line)) - WITHOUT_DEVICE
+        if not calls:
+            continue
+        begin = number - 1  # of the function: the last line not indented
+        while begin > 0 and not re.match(r"[\w]", lines[begin]):
+            begin -= 1
+        before = "\n".join(lines[begin:number])
+        if not re.search(r"\bLaunchGuard launch\(", before):
+            yield f"{path}:{number}: {calls} without a LaunchGuard"
+
+
 def violations(root):
     table = read_table((root / "docs/architecture.md").read_text())
     for folder in "reformer", "cli":
@@ -82,6 +108,8 @@ def violations(root):
             if file.suffix in SUFFIXES:
                 path = file.relative_to(root).as_posix()
                 yield from violations_in(path, file.read_text(), table)
+                if layer_of(path) not in TORCH_FREE:
+                    yield from unguarded(path, file.read_text())
 
 
 TABLE = """
@@ -159,6 +187,18 @@ class CheckerTest(unittest.TestCase):
         for line in "#ifdef __CUDACC__", "#if defined(REFORMER_CUDA)":
             self.assert_found("reformer/ops/a.cpp", line, "device #if")
             self.assertEqual(self.found({"reformer/ops/stub/a.cpp": line}), [])
+
+    def test_launches_without_their_device_are_found(self):
+        call = "  kernels::cuda::f(args, launch.stream());"
+        guard = "  const LaunchGuard launch(x);"
+        other = f"void g() {{\n{guard}\n}}\n"
+        self.assert_found("reformer/ops/a.cpp", f"{other}void f() {{\n{call}\n}}",
+                          "reformer/ops/a.cpp:5: {'f'} without a LaunchGuard")
+        self.assert_found("reformer/model/a.cpp",
+                          "  x = guard.getStream(device).native_handle();",
+                          "a stream without a LaunchGuard")
+        self.assertEqual(self.found({
+            "reformer/ops/a.cpp": f"void f() {{\n{guard}\n{call}\n}}\n"}), [])
 
     def test_bad_tables_are_refused(self):
         with self.assertRaisesRegex(ValueError, "exactly one table"):

@@ -80,6 +80,7 @@ struct TrainConfig {
   double minutes = 0;
   std::string precision = "auto";
   std::string graph = "auto";
+  bool deterministic = true;
   std::string parameters = "device";
   double device_memory = 0;
 
@@ -121,6 +122,10 @@ struct TrainConfig {
       "a GPU repeats the recorded launches of a step: on, off, or auto: where "
       "they are so small that the host could not ask for them in time, and "
       "memory suffices");
+    v("train.deterministic", deterministic,
+      "the same bits every time on the same GPU; false: layers of full "
+      "attention take kernels whose gradients add in any order and are faster, "
+      "nothing else changes");
     v("train.parameters", parameters,
       "where those of the blocks live, with their optimizer state: device, or "
       "host, from where each block's arrive ahead of its computation");

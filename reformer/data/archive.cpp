@@ -25,8 +25,8 @@ class Reader {
   // A tar or a zip; or one file, compressed by `filter`.
   Reader(const std::string& path, ByteStream& input, ArchiveKind kind,
          int filter = ARCHIVE_FILTER_NONE)
-      : path_(path), input_(input), handle_(archive_read_new()) {
-    choose_format(kind, filter);
+      : path_(path), input_(input), kind_(kind), handle_(archive_read_new()) {
+    choose_format(filter);
     archive_read_set_callback_data(handle_.get(), this);
     archive_read_set_read_callback(handle_.get(), read_input);
     if (input.seekable()) {
@@ -61,7 +61,7 @@ class Reader {
     while (true) {
       const auto n = archive_read_data(handle_.get(), out.data(), out.size());
       if (n == ARCHIVE_RETRY) continue;
-      if (n < 0) throw_fault("its member " + name() + " is damaged");
+      if (n < 0) throw_fault(fault_in_data());
       return static_cast<size_t>(n);
     }
   }
@@ -71,13 +71,18 @@ class Reader {
     void operator()(archive* handle) const { archive_read_free(handle); }
   };
 
+  std::string fault_in_data() const {
+    if (kind_ == ArchiveKind::kCompressed) return "it is damaged";
+    return "its member " + name() + " is damaged";
+  }
+
   // Told, not guessed: libarchive would take any bytes for something, and
   // undo compression as often as it finds it.
-  void choose_format(ArchiveKind kind, int filter) {
+  void choose_format(int filter) {
     archive* handle = handle_.get();
-    if (kind == ArchiveKind::kZip) archive_read_support_format_zip(handle);
-    if (kind == ArchiveKind::kTar) archive_read_support_format_tar(handle);
-    if (kind == ArchiveKind::kCompressed) {
+    if (kind_ == ArchiveKind::kZip) archive_read_support_format_zip(handle);
+    if (kind_ == ArchiveKind::kTar) archive_read_support_format_tar(handle);
+    if (kind_ == ArchiveKind::kCompressed) {
       archive_read_support_format_raw(handle);
       archive_read_append_filter(handle, filter);
     }
@@ -121,6 +126,7 @@ class Reader {
 
   std::string path_;
   ByteStream& input_;
+  ArchiveKind kind_;
   std::vector<uint8_t> part_ = std::vector<uint8_t>(1 << 16);
   std::exception_ptr thrown_;
   std::unique_ptr<archive, Free> handle_;

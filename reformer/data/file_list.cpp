@@ -31,16 +31,6 @@ bool is_hidden(const fs::path& path) {
   return path.filename().string().starts_with(".");
 }
 
-// A link that leads nowhere, or in a circle, is none.
-bool is_ordinary(const fs::directory_entry& entry, std::error_code& error) {
-  std::error_code fault;
-  const bool ordinary = entry.is_regular_file(fault);
-  const bool leads_nowhere = fault == std::errc::no_such_file_or_directory ||
-                             fault == std::errc::too_many_symbolic_link_levels;
-  if (fault && !leads_nowhere) error = fault;
-  return ordinary;
-}
-
 ListedFile listed(const std::string& path, const std::string& name) {
   const auto status = status_of(path);
   return {
@@ -56,7 +46,7 @@ std::vector<ListedFile> files_below(const std::string& folder) {
        at.increment(error)) {
     if (is_hidden(at->path())) {
       at.disable_recursion_pending();
-    } else if (is_ordinary(*at, error)) {
+    } else if (at->is_regular_file(error)) {
       const std::string path = at->path().string();
       files.push_back(
           listed(path, fs::path(path).lexically_relative(folder).string()));

@@ -1,12 +1,15 @@
 #include "reformer/generate/attention_cache.h"
 
 #include "reformer/core/errors.h"
+#include "reformer/ops/checks.h"
 #include "reformer/ops/lsh_attention.h"
 #include "reformer/ops/lsh_buckets.h"
 #include "reformer/ops/lsh_rotations.h"
 
 namespace reformer {
 namespace {
+
+constexpr const char* kOp = "decoder";
 
 LshConfig decoding_config(const AttentionLayer& layer, const Pass& pass) {
   LshConfig config = layer.lsh();
@@ -50,8 +53,19 @@ void AttentionCache::require_buckets(const at::Tensor& buckets,
                                      int64_t length) const {
   const std::vector<int64_t> sizes = {cache_.batch(), cache_.heads(),
                                       lsh_.rounds, length};
-  require(buckets.sizes() == sizes, "decoder: buckets must be ",
+  check_bucket_shape(kOp, buckets);
+  require(buckets.sizes() == sizes, kOp, ": buckets must be ",
           at::IntArrayRef(sizes), ", got sizes ", buckets.sizes());
+  const auto device = cache_.config().device;
+  require(buckets.device() == device, kOp, ": buckets must be on ",
+          device.str(), ", got ", buckets.device().str());
+}
+
+void AttentionCache::check_given(const at::Tensor& buckets,
+                                 int64_t length) const {
+  if (!is_lsh() || !buckets.defined()) return;
+  require_buckets(buckets, length);
+  check_bucket_range(kOp, buckets.cpu(), lsh_.n_buckets, /*mask=*/{});
 }
 
 void AttentionCache::hash(const at::Tensor& q, at::Tensor& buckets) const {
@@ -89,10 +103,6 @@ EarlierPositions AttentionCache::earlier() const {
   const int64_t m = lsh_.chunk_length;  // local
   const bool trailing = layer_.lsh().window == Window::kTrailing;
   return {m, trailing ? 0 : m};  // chunks: one's own and the previous one
-}
-
-void AttentionCache::check_step(const at::Tensor& buckets) const {
-  if (is_lsh() && buckets.defined()) require_buckets(buckets, 1);
 }
 
 bool AttentionCache::extend() {

@@ -27,8 +27,10 @@ class AttentionCache {
   at::Tensor read(const at::Tensor& x, const std::vector<int64_t>& counts,
                   at::Tensor& buckets);
 
-  // Throws Error unless `buckets`, where they are defined, are a step's.
-  void check_step(const at::Tensor& buckets) const;
+  // Throws Error unless `buckets`, where they are defined, are those of
+  // `length` positions: before any layer has changed. Looks at them, which
+  // waits for a GPU.
+  void check_given(const at::Tensor& buckets, int64_t length) const;
 
   // Before each step: a place for one more position of every row. Returns
   // whether steps that were recorded before are wrong from here on.

@@ -67,6 +67,14 @@ void Decoder::check_symbols(const at::Tensor& symbols) const {
           vocabulary - 1, ", got ", least < 0 ? least : most);
 }
 
+void Decoder::check_buckets(Buckets* buckets, int64_t length) const {
+  if (buckets == nullptr) return;
+  buckets->resize(caches_.size());
+  for (std::size_t i = 0; i < caches_.size(); ++i) {
+    caches_[i].check_given((*buckets)[i], length);
+  }
+}
+
 // All layers; add_attention(cache, x, buckets, y) adds a layer's attention to
 // y. Owns x.
 template <class AddAttention>
@@ -77,7 +85,6 @@ Streams Decoder::run(at::Tensor x, const AddAttention& add_attention,
   Streams y{x, stack.two_streams() ? x.clone() : x};
   Buckets unnamed(caches_.size());
   auto& used = buckets ? *buckets : unnamed;
-  used.resize(caches_.size());
   for (std::size_t i = 0; i < caches_.size(); ++i) {
     add_attention(caches_[i], y.x2, used[i], y.x1);
     add_feed_forward(stack.blocks()[i].feed_forward, y.x1, y.x2);
@@ -104,6 +111,7 @@ at::Tensor Decoder::read(const at::Tensor& symbols,
     positions.push_back(length + 1);
   }
   const int64_t most = *std::max_element(positions.begin(), positions.end());
+  check_buckets(buckets, most);
   const auto start = at::full({batch, 1}, model_.start_symbol(), at::kLong);
   const auto inputs = at::cat({start, symbols.narrow(1, 0, most - 1)}, 1);
   // Behind the end of a row others' symbols would do as well: nothing sees what
@@ -141,10 +149,7 @@ at::Tensor Decoder::step(const at::Tensor& symbols, Buckets* buckets) {
   require(lengths_[0] > 0, kOp, ": prompts are read before the first step");
   model_.positions().require_within(
       *std::max_element(lengths_.begin(), lengths_.end()) + 1);
-  if (buckets != nullptr) buckets->resize(caches_.size());
-  for (std::size_t i = 0; buckets != nullptr && i < caches_.size(); ++i) {
-    caches_[i].check_step((*buckets)[i]);
-  }
+  check_buckets(buckets, 1);
   for (auto& cache : caches_) {
     if (cache.extend()) recorded_.forget();
   }

@@ -19,11 +19,14 @@ namespace reformer {
 // attention takes longer the more was read.
 //
 // Rows of the batch have texts of different lengths and do not influence each
-// other. The model must outlive the decoder and not change.
+// other. The model must outlive the decoder and not change. Threads may each
+// have a decoder of their own, of the same model too.
 class Decoder {
  public:
   // The buckets of every layer, undefined where it is not LSH. Undefined ones
-  // are hashed and left here; defined ones are used as they are.
+  // are hashed and left here; defined ones are used as they are, after a look
+  // at them, which waits for a GPU: where one is out of range Error is thrown
+  // and nothing has changed.
   using Buckets = std::vector<at::Tensor>;
 
   // rounds: of LSH attention; 0: the config's.
@@ -58,6 +61,7 @@ class Decoder {
               Buckets* buckets);
   at::Tensor compute_step(const at::Tensor& inputs, Buckets* buckets);
   void check_symbols(const at::Tensor& symbols) const;
+  void check_buckets(Buckets* buckets, int64_t length) const;
 
   const LanguageModel& model_;
   Pass pass_;

@@ -14,9 +14,11 @@ struct BucketRings {
   int64_t n_buckets;
   int64_t window;
 
-  // Of `bucket` in that round of all rows' and heads' rounds.
+  // Of `bucket` in that round of all rows' and heads' rounds. One out of range,
+  // which no GPU stops to look for, counts as the last: nothing outside the
+  // rings is read or written.
   constexpr int64_t bucket(int64_t round, int64_t bucket) const {
-    return round * n_buckets + bucket;
+    return round * n_buckets + (bucket < n_buckets ? bucket : n_buckets - 1);
   }
 };
 

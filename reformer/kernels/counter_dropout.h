@@ -15,6 +15,7 @@ struct DropoutKey {
   uint64_t step = 0;
   uint32_t site = 0;                         // which dropout of the model
   const uint64_t* step_on_device = nullptr;  // of a GPU: read instead of `step`
+  int64_t first_example = 0;  // of the step: the number of the batch's first
 };
 
 template <class T>
@@ -29,7 +30,7 @@ struct CounterDropoutArgs {
   double probability;      // of an element to become 0
 };
 
-// An element's counter is its row of the batch, its position and its column;
+// An element's counter is its example of the step, its position and its column;
 // one Philox call decides on eight elements, 16 bits each.
 constexpr PhiloxKey dropout_philox_key(const DropoutKey& key) {
   const auto mixed = philox(
@@ -37,6 +38,11 @@ constexpr PhiloxKey dropout_philox_key(const DropoutKey& key) {
       {static_cast<uint32_t>(key.step), static_cast<uint32_t>(key.step >> 32),
        key.site, /*purpose: dropout=*/0x44726f70});
   return {mixed[0], mixed[1]};
+}
+
+// Of row `row` of the batch.
+constexpr uint32_t dropout_example(const DropoutKey& key, int64_t row) {
+  return static_cast<uint32_t>(key.first_example + row);
 }
 
 struct DropoutRule {

@@ -11,6 +11,9 @@ bool available();
 // Why not, as half a sentence; empty where they are.
 std::string why_unavailable();
 
+// Why GPU number `index`, which is there, cannot run them; likewise.
+std::string why_unfit(int index);
+
 // "NVIDIA H200": of the current device.
 std::string device_name();
 

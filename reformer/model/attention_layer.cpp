@@ -22,6 +22,8 @@ AttentionLayer::AttentionLayer(const Config& config, int64_t layer,
       d_head_(head_size(config.model)),
       dropout_(config.model.dropout),
       lsh_(config.lsh),
+      gradient_(config.train.deterministic ? GradientOrder::kFixed
+                                           : GradientOrder::kAny),
       compute_(store.placement().compute) {
   // The number of buckets belongs to the model, not to an input's length: a
   // prefix must hash as the whole does.
@@ -65,6 +67,22 @@ Projected AttentionLayer::split(const std::vector<at::Tensor>& rows) const {
           split_heads(rows[1])};
 }
 
+// By the library, whatever the number of rows: what a step adds to a stream it
+// later takes away, and other products would leave their rounding behind.
+std::vector<at::Tensor> AttentionLayer::projected_rows(
+    const at::Tensor& normed) const {
+  std::vector<at::Tensor> rows;
+  for (const auto& weight : projections()) {
+    rows.push_back(at::linear(normed, weight.to(compute_)));
+  }
+  return rows;
+}
+
+Projected AttentionLayer::normed_and_projected(const at::Tensor& x) const {
+  return split(
+      projected_rows(layer_norm(x, norm_weight_, norm_bias_, compute_)));
+}
+
 Projected AttentionLayer::project(const at::Tensor& x) const {
   std::vector<LinearWeights> matrices;
   for (const auto& weight : projections()) matrices.push_back({weight, {}});
@@ -75,7 +93,9 @@ Projected AttentionLayer::project(const at::Tensor& x) const {
 at::Tensor AttentionLayer::attend(const Projected& projected, const Pass& pass,
                                   at::Tensor& buckets) const {
   const auto& [qk, k, v] = projected;
-  if (kind_ == "full") return full_attention(qk, k, v, /*causal=*/true);
+  if (kind_ == "full") {
+    return full_attention(qk, k, v, /*causal=*/true, /*mask=*/{}, gradient_);
+  }
   if (kind_ == "full_shared_qk") {
     return full_shared_qk_attention(qk, v, /*causal=*/true);
   }
@@ -102,9 +122,9 @@ at::Tensor AttentionLayer::join(const at::Tensor& attended) const {
   return at::linear(joined_heads(attended), output_.to(compute_));
 }
 
-void AttentionLayer::add_joined(const at::Tensor& attended, const at::Tensor& y,
-                                double scale) const {
-  add_product(joined_heads(attended), {output_, {}}, y, scale);
+void AttentionLayer::add_joined(const at::Tensor& attended,
+                                const at::Tensor& y) const {
+  add_product(joined_heads(attended), {output_, {}}, y);
 }
 
 at::Tensor AttentionLayer::dropped(const at::Tensor& x,
@@ -112,7 +132,7 @@ at::Tensor AttentionLayer::dropped(const at::Tensor& x,
   return counter_dropout(
       x, pass.training ? dropout_ : 0.0,
       {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_),
-       pass.step_on_device});
+       pass.step_on_device, pass.first_example});
 }
 
 at::Tensor AttentionLayer::finish(const at::Tensor& attended,
@@ -123,7 +143,7 @@ at::Tensor AttentionLayer::finish(const at::Tensor& attended,
 at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,
                                    at::Tensor& buckets) const {
   // A statement of its own, which lets go of q, k and v.
-  const auto attended = attend(project(x), pass, buckets);
+  const auto attended = attend(normed_and_projected(x), pass, buckets);
   return finish(attended, pass);
 }
 
@@ -131,14 +151,16 @@ at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,
 void AttentionLayer::add_finished(const at::Tensor& y,
                                   const at::Tensor& attended, const Pass& pass,
                                   double scale) const {
-  if (!drops(pass)) return add_joined(attended, y, scale);
+  if (!drops(pass)) {
+    return add_library_product(joined_heads(attended), {output_, {}}, y, scale);
+  }
   y.add_(finish(attended, pass), scale);
 }
 
 void AttentionLayer::add_to(const at::Tensor& y, const at::Tensor& x,
                             const Pass& pass, at::Tensor& buckets,
                             double scale) const {
-  const auto attended = attend(project(x), pass, buckets);
+  const auto attended = attend(normed_and_projected(x), pass, buckets);
   add_finished(y, attended, pass, scale);
 }
 
@@ -150,9 +172,8 @@ EvaluatedAttention AttentionLayer::evaluate(const at::Tensor& x,
   EvaluatedAttention evaluated;
   auto& [normed, rows, attended] = evaluated;
   normed = layer_norm_forward(x, {norm_weight_, norm_bias_}, compute_);
-  for (const auto& weight : projections()) {
-    rows.push_back(leaf(at::linear(normed.y, weight.to(compute_))));
-  }
+  rows = projected_rows(normed.y);
+  for (auto& row : rows) row = leaf(row);
   if (!keep_normed) normed.y.reset();
   const at::AutoGradMode record(true);
   attended = attend(split(rows), pass, buckets);

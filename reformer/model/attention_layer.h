@@ -10,6 +10,7 @@
 #include "reformer/model/parameter_store.h"
 #include "reformer/model/parts.h"
 #include "reformer/model/pass.h"
+#include "reformer/ops/full_attention.h"
 #include "reformer/ops/layer_norm.h"
 
 namespace reformer {
@@ -62,16 +63,17 @@ class AttentionLayer {
   void undo(const Undoing& branch, const Pass& pass, at::Tensor buckets) const;
 
   // What forward is made of, for whoever attends by itself (generate/):
-  // forward(x) is finish(attend(project(x))), and finish is join with dropout.
+  // forward(x) is finish(attend(project(x))), and finish is join with dropout;
+  // without gradients kernels for few rows round project and add_joined
+  // otherwise.
   Projected project(const at::Tensor& x) const;
   at::Tensor attend(const Projected& projected, const Pass& pass,
                     at::Tensor& buckets) const;
   at::Tensor join(const at::Tensor& attended) const;
   at::Tensor finish(const at::Tensor& attended, const Pass& pass) const;
 
-  // y += scale join(attended), without gradients.
-  void add_joined(const at::Tensor& attended, const at::Tensor& y,
-                  double scale = 1) const;
+  // y += join(attended), without gradients.
+  void add_joined(const at::Tensor& attended, const at::Tensor& y) const;
 
   // Of this layer's rotations.
   HashKey hash_key(const Pass& pass) const {
@@ -94,6 +96,8 @@ class AttentionLayer {
   at::Tensor finish_backward(const at::Tensor& attended, const at::Tensor& d_y,
                              const Pass& pass) const;
   std::vector<at::Tensor> projections() const;
+  Projected normed_and_projected(const at::Tensor& x) const;
+  std::vector<at::Tensor> projected_rows(const at::Tensor& normed) const;
   Projected split(const std::vector<at::Tensor>& rows) const;
   at::Tensor split_heads(const at::Tensor& x) const;
   at::Tensor joined_heads(const at::Tensor& attended) const;
@@ -104,6 +108,7 @@ class AttentionLayer {
   int64_t d_head_;
   double dropout_;
   LshConfig lsh_;
+  GradientOrder gradient_;  // of full attention
   at::ScalarType compute_;
   at::Tensor norm_weight_;  // [d_model]
   at::Tensor norm_bias_;    // [d_model]

@@ -49,7 +49,7 @@ at::Tensor FeedForward::dropped(const at::Tensor& x, const Pass& pass,
   return counter_dropout(
       x, pass.training ? dropout_ : 0.0,
       {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_ + 1),
-       pass.step_on_device},
+       pass.step_on_device, pass.first_example},
       first_position);
 }
 

@@ -7,39 +7,54 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/log_softmax.h>
-#include <ATen/ops/nll_loss.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 
+#include "reformer/model/parameter_gradients.h"
 #include "reformer/model/parts.h"
 #include "reformer/ops/row_products.h"
 
 namespace reformer {
 namespace {
 
-constexpr int64_t kIgnored = -100;
-
 Streams part_of(const Streams& y, int64_t at, int64_t n) {
   return {y.x1.narrow(1, at, n), y.x2.narrow(1, at, n)};
 }
 
-// The sum of losses of one part, as a scalar tensor; also added to `sums`.
-at::Tensor loss_of(const at::Tensor& logits, const at::Tensor& symbols,
-                   const at::Tensor& weights, at::Tensor& sums) {
-  const auto flat = logits.flatten(0, 1);  // [batch * part, vocabulary]
-  const auto wanted =
-      at::where(weights, symbols, kIgnored).flatten();  // [batch * part]
-  const auto total = at::nll_loss(at::log_softmax(flat, 1), wanted, {},
-                                  at::Reduction::Sum, kIgnored);
-  const at::NoGradGuard no_grad;
-  sums[0] += total.detach();
-  sums[1] += weights.sum();
-  sums[2] += flat.argmax(1).eq(wanted).sum();
-  return total;
+using Wanted = LanguageHead::Wanted;
+
+Wanted wanted_of(const at::Tensor& symbols, const at::Tensor& weights,
+                 int64_t at, int64_t n) {
+  return {symbols.narrow(1, at, n).reshape({-1, 1}),
+          weights.narrow(1, at, n).reshape({-1, 1})};
+}
+
+// Adds to `sums` what `read` finds there; returns the log-probabilities, [rows,
+// vocabulary] as the logits.
+at::Tensor add_losses(const at::Tensor& logits, const Wanted& wanted,
+                      const at::Tensor& sums) {
+  const auto log_p = at::log_softmax(logits, 1);
+  const auto right = logits.argmax(1, /*keepdim=*/true).eq(wanted.symbols);
+  // Chosen and not multiplied: infinity times 0 is NaN.
+  const auto loss = at::where(wanted.counts, log_p.gather(1, wanted.symbols), 0)
+                        .sum(at::kDouble);
+  sums[0] -= loss;
+  sums[1] += wanted.counts.sum();
+  sums[2] += right.logical_and_(wanted.counts).sum();
+  return log_p;
+}
+
+// The gradient of scale * (sum of losses) with respect to the logits, in place
+// of their log-probabilities: p - 1 of what is wanted, p of the rest.
+at::Tensor loss_gradient(const at::Tensor& log_p, const Wanted& wanted,
+                         double scale) {
+  const auto d = log_p.exp_();
+  d.scatter_(1, wanted.symbols, d.gather(1, wanted.symbols).sub_(1));
+  return d.mul_(wanted.counts.to(d.scalar_type()).mul_(scale));
 }
 
 }  // namespace
@@ -90,8 +105,8 @@ at::Tensor LanguageHead::loss(const Streams& y, const at::Tensor& symbols,
   const at::NoGradGuard no_grad;
   auto sums = at::zeros({3}, y.x1.options().dtype(at::kDouble));
   for_each_part(y.x1.size(1), chunk(y.x1.size(0)), [&](int64_t at, int64_t n) {
-    loss_of(logits(part_of(y, at, n)), symbols.narrow(1, at, n),
-            weights.narrow(1, at, n), sums);
+    add_losses(as_matrix(logits(part_of(y, at, n))),
+               wanted_of(symbols, weights, at, n), sums);
   });
   return sums;
 }
@@ -111,22 +126,41 @@ at::Tensor LanguageHead::losses(const Streams& y,
 at::Tensor LanguageHead::backward(const Streams& y, const at::Tensor& symbols,
                                   const at::Tensor& weights, double scale,
                                   Streams& d_y) const {
+  const at::NoGradGuard no_grad;
   auto sums = at::zeros({3}, y.x1.options().dtype(at::kDouble));
   d_y = {at::empty_like(y.x1),
          two_streams_ ? at::empty_like(y.x2) : at::zeros_like(y.x2)};
   for_each_part(y.x1.size(1), chunk(y.x1.size(0)), [&](int64_t at, int64_t n) {
-    const auto part = part_of(y, at, n);
-    const Streams input{leaf(part.x1), leaf(part.x2)};
-    {
-      const at::AutoGradMode record(true);
-      const auto total = loss_of(logits(input), symbols.narrow(1, at, n),
-                                 weights.narrow(1, at, n), sums);
-      torch::autograd::backward({total * scale});
+    const auto d = part_backward(
+        part_of(y, at, n), wanted_of(symbols, weights, at, n), scale, sums);
+    const int64_t width = y.x1.size(2);
+    d_y.x1.narrow(1, at, n).copy_(d.narrow(2, 0, width));
+    if (two_streams_) {
+      d_y.x2.narrow(1, at, n).copy_(d.narrow(2, width, width));
     }
-    d_y.x1.narrow(1, at, n).copy_(input.x1.grad());
-    if (two_streams_) d_y.x2.narrow(1, at, n).copy_(input.x2.grad());
   });
   return sums;
+}
+
+// Returns the gradient of the joined streams, [batch, n, width].
+at::Tensor LanguageHead::part_backward(const Streams& part,
+                                       const Wanted& wanted, double scale,
+                                       const at::Tensor& sums) const {
+  const NormWeights norm{norm_weight_, norm_bias_};
+  const auto normed =
+      layer_norm_forward(joined(part), norm, placement_.compute);
+  const auto matrix = weight_.to(placement_.compute);
+  const auto rows = as_matrix(normed.y);
+  const auto d_logits = loss_gradient(
+      add_losses(matrix_product(rows, matrix.t(), placement_.type).add_(bias_),
+                 wanted, sums),
+      wanted, scale);  // [batch * n, vocabulary]
+  add_bias_gradient(bias_, d_logits);
+  const auto d_rounded = d_logits.to(placement_.compute);
+  add_weight_gradient(weight_, rows, d_rounded);
+  const auto d_x = at::zeros_like(normed.x);
+  add_norm_gradients(normed, norm, at::mm(d_rounded, matrix).view_as(d_x), d_x);
+  return d_x;
 }
 
 }  // namespace reformer

@@ -37,6 +37,12 @@ LossSums read(const at::Tensor& sums);
 
 class LanguageHead {
  public:
+  // What each row of logits should predict.
+  struct Wanted {
+    at::Tensor symbols;  // [rows, 1] int64
+    at::Tensor counts;   // [rows, 1] bool
+  };
+
   LanguageHead(const Config& config, bool two_streams, ParameterStore& store);
 
   // Logits [batch, length, vocabulary] of LN(concat(Y1, Y2)) W + b.
@@ -62,6 +68,8 @@ class LanguageHead {
  private:
   at::Tensor joined(const Streams& y) const;  // [batch, length, width]
   int64_t chunk(int64_t batch) const;
+  at::Tensor part_backward(const Streams& part, const Wanted& wanted,
+                           double scale, const at::Tensor& sums) const;
 
   ModelConfig model_;
   Placement placement_;

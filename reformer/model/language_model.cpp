@@ -5,23 +5,17 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/full.h>
-#include <torch/csrc/autograd/autograd.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "reformer/core/errors.h"
 #include "reformer/model/memory_limits.h"
-#include "reformer/model/parts.h"
+#include "reformer/model/parameter_gradients.h"
 #include "reformer/ops/device.h"
+#include "reformer/ops/embedding_gradient.h"
 #include "reformer/ops/interval_statistics.h"
 
 namespace reformer {
-
-int64_t embedding_chunk(const ModelConfig& model, int64_t batch,
-                        at::DeviceType device) {
-  return std::max<int64_t>(64, part_numbers(device) / (model.d_model * batch));
-}
 
 LanguageModel::LanguageModel(const Config& config, const Placement& placement)
     : config_((check(config), require_memory_for_parameters(config, placement),
@@ -73,15 +67,10 @@ Streams LanguageModel::begin(const at::Tensor& inputs) const {
 
 void LanguageModel::embed_backward(const at::Tensor& inputs,
                                    const Streams& d_x) {
-  const auto d = d_x.x1.add_(d_x.x2);
-  const at::AutoGradMode record(true);
-  for_each_part(
-      inputs.size(1),
-      embedding_chunk(config_.model, inputs.size(0), placement().device.type()),
-      [&](int64_t at, int64_t n) {
-        torch::autograd::backward({embed(inputs.narrow(1, at, n), at)},
-                                  {d.narrow(1, at, n)});
-      });
+  const auto d = d_x.x1.add_(d_x.x2);  // [batch, length, d_model]
+  add_embedding_gradient(gradient_sum(embedding_), inputs.flatten(),
+                         d.flatten(0, 1), std::sqrt(double(d.size(2))));
+  positions_.add_gradients(d.size(0) == 1 ? d[0] : d.sum(0));
 }
 
 LossSums LanguageModel::evaluate(const at::Tensor& symbols,

@@ -14,10 +14,6 @@
 
 namespace reformer {
 
-// Positions of `batch` sequences whose embeddings get their gradients at once.
-int64_t embedding_chunk(const ModelConfig& model, int64_t batch,
-                        at::DeviceType device);
-
 class LanguageModel {
  public:
   // Parameters drawn from config.train.seed, the same on every device. Throws

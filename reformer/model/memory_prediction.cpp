@@ -143,15 +143,20 @@ int64_t feed_forward_working(const Config& config, at::DeviceType device) {
          sizes.rounded(2 * model.d_ff * model.d_model);
 }
 
-// The log-probabilities and two gradients; the joined streams and their norm.
+// Logits and their log-probabilities, which become gradients; the joined
+// streams, that normed, and the gradients of both.
 int64_t loss_working(const Config& config, at::DeviceType device) {
   const auto& model = config.model;
   const int64_t chunk = loss_chunk(model, config.train.batch, device);
   const int64_t tokens = chunk_tokens(config, chunk);
-  const int64_t read = model.d_model * (model.block == "residual" ? 1 : 2);
-  const int64_t normed = model.block == "residual" ? read : 2 * read;
-  const int64_t wide = tokens * (3 * model.vocabulary + normed) * kFloat;
-  const int64_t narrow = tokens * (model.vocabulary + normed + read) * kFloat +
+  const int64_t compute = compute_bytes(config, device);
+  const bool joined = model.block != "residual";  // or the stream itself
+  const int64_t read = model.d_model * (joined ? 2 : 1);
+  const int64_t kept = (joined ? read * kFloat : 0) + read * compute;
+  const int64_t wide = tokens * (2 * model.vocabulary * kFloat + kept);
+  const int64_t rounded = compute == kFloat ? 0 : compute;
+  const int64_t narrow = tokens * (model.vocabulary * (kFloat + rounded) +
+                                   kept + read * compute + read * kFloat) +
                          added_gradient(config, chunk, model.vocabulary * read);
   return std::max(wide, narrow);
 }
@@ -292,16 +297,34 @@ class Moments {
     return attention;
   }
 
-  // Gradients alone are left of the streams. Of a part of the positions symbols
-  // and positions are embedded once more, and their sum; positions have an axis
-  // at a time and all of them.
+  // Gradients alone are left of the streams, and their sum over the batch for
+  // the positions. A CPU makes a table's gradient before it adds it, and copies
+  // an axis' columns; a GPU sorts lookups and keeps sums of a sixteenth of
+  // them.
   MemoryPrediction embedding() const {
-    const int64_t tokens = chunk_tokens(
-        config_, embedding_chunk(config_.model, config_.train.batch, device_));
-    auto embedding =
-        moment(-1, "embedding", 4 * tokens * config_.model.d_model * kFloat);
+    const auto& model = config_.model;
+    const int64_t batch_sum = config_.train.batch > 1 && has_tables()
+                                  ? sizes_.stream / config_.train.batch
+                                  : 0;
+    const int64_t table = (model.vocabulary + 1) * model.d_model * kFloat;
+    const int64_t working =
+        device_ == at::kCPU
+            ? std::max(table, batch_sum + widest_axis())
+            : std::max(sizes_.stream / 16 + 10 * sizes_.tokens,
+                       batch_sum + (sizes_.stream / config_.train.batch) / 16);
+    auto embedding = moment(-1, "embedding", working);
     embedding.streams = 2 * sizes_.stream + 17 * sizes_.tokens;
     return embedding;
+  }
+
+  bool has_tables() const { return config_.model.positions != "sinusoid"; }
+
+  // A column for each position.
+  int64_t widest_axis() const {
+    const auto& dims = config_.model.axial_dims;
+    if (config_.model.positions != "axial" || dims.size() < 2) return 0;
+    return *std::max_element(dims.begin(), dims.end()) * config_.train.length *
+           kFloat;
   }
 
   // Muon's: the two largest matrices of a block before and after an iteration,

@@ -13,6 +13,10 @@ struct Pass {
   // Where a GPU finds the step when the pass is recorded and repeated, in place
   // of `step`.
   const uint64_t* step_on_device = nullptr;
+  // Which of the step's examples is the batch's first: each drops elements of
+  // its own, the same however a step is cut into batches. Hashes are alike for
+  // all of them.
+  int64_t first_example = 0;
 };
 
 }  // namespace reformer

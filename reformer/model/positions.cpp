@@ -13,7 +13,9 @@
 #include <numeric>
 
 #include "reformer/core/errors.h"
+#include "reformer/model/parameter_gradients.h"
 #include "reformer/model/parts.h"
+#include "reformer/ops/embedding_gradient.h"
 
 namespace reformer {
 namespace {
@@ -99,17 +101,38 @@ at::Tensor Positions::encode(const at::Tensor& positions) const {
     return waves(positions, rates_, d_model_).to(placement_.type);
   }
   std::vector<at::Tensor> parts;
-  int64_t below = limit();  // positions that share a coordinate of this axis
   for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
-    below /= shape_[axis];
-    const auto coordinate =
-        shape_.size() == 1
-            ? positions
-            : positions.div(below, "floor").remainder(shape_[axis]);
-    // Not index_select, whose gradient is summed in any order on a GPU.
-    parts.push_back(at::embedding(tables_[axis], coordinate));
+    parts.push_back(at::embedding(tables_[axis], coordinate(positions, axis)));
   }
   return parts.size() == 1 ? parts[0] : at::cat(parts, 1);
+}
+
+at::Tensor Positions::coordinate(const at::Tensor& positions,
+                                 std::size_t axis) const {
+  if (shape_.size() == 1) return positions;
+  const int64_t below =  // positions that share a coordinate of this axis
+      std::accumulate(shape_.begin() + std::ptrdiff_t(axis) + 1, shape_.end(),
+                      int64_t{1}, std::multiplies<>());
+  return positions.div(below, "floor").remainder(shape_[axis]);
+}
+
+void Positions::add_gradients(const at::Tensor& d) const {
+  if (kind_ == "sinusoid") return;
+  const int64_t length = d.size(0);
+  if (shape_.size() == 1) {
+    gradient_sum(tables_[0]).narrow(0, 0, length).add_(d);
+    return;
+  }
+  const auto positions = at::arange(
+      length, at::TensorOptions().dtype(at::kLong).device(placement_.device));
+  int64_t column = 0;
+  for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
+    const int64_t width = tables_[axis].size(1);
+    add_embedding_gradient(gradient_sum(tables_[axis]),
+                           coordinate(positions, axis),
+                           d.narrow(1, column, width));
+    column += width;
+  }
 }
 
 }  // namespace reformer

@@ -27,6 +27,10 @@ class Positions {
   // looked at: the caller calls require_within.
   at::Tensor encode(const at::Tensor& positions) const;
 
+  // Adds the gradients of the tables: d [length, d_model], what the vectors of
+  // the first positions get.
+  void add_gradients(const at::Tensor& d) const;
+
   // Throws Error unless there are so many positions.
   void require_within(int64_t count) const;
 
@@ -35,6 +39,8 @@ class Positions {
   int64_t limit() const;
 
  private:
+  at::Tensor coordinate(const at::Tensor& positions, std::size_t axis) const;
+
   std::string kind_;
   int64_t d_model_;
   Placement placement_;

@@ -48,8 +48,9 @@ void adafactor_update(const std::vector<AdafactorParameter>& parameters,
   }
   if (tensors.empty()) return;
   const auto count = static_cast<int64_t>(tensors.size());
-  const int64_t bytes = kernels::cuda::adafactor_plan(tensors.data(), count);
   const auto& device_of = parameters[0].value;
+  const LaunchGuard launch(device_of);
+  const int64_t bytes = kernels::cuda::adafactor_plan(tensors.data(), count);
   const auto table_bytes = count * int64_t{sizeof(tensors[0])};
   auto table = at::empty({table_bytes}, at::kByte);
   std::memcpy(table.mutable_data_ptr(), tensors.data(),
@@ -62,8 +63,7 @@ void adafactor_update(const std::vector<AdafactorParameter>& parameters,
                             static_cast<const kernels::AdafactorTensor*>(
                                 device_table.const_data_ptr()),
                             count, beta2, learning_rate},
-                           workspace.mutable_data_ptr(),
-                           current_stream(device_of));
+                           workspace.mutable_data_ptr(), launch.stream());
 }
 
 }  // namespace reformer

@@ -103,10 +103,11 @@ void run(const NextPosition& next, const EarlierPositions& earlier,
   args.batch = cache.batch();
   args.heads = cache.heads();
   args.d_head = cache.d_head();
+  const LaunchGuard launch(q);
   const auto workspace =
       workspace_of(kernels::cuda::attend_next_workspace(args), q);
   kernels::cuda::attend_next(args, workspace.mutable_data_ptr(),
-                             current_stream(q));
+                             launch.stream());
 }
 
 }  // namespace

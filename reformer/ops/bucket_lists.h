@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "reformer/core/errors.h"
 #include "reformer/ops/decode_attention.h"
 
 namespace reformer {
@@ -16,9 +17,10 @@ class BucketLists {
   BucketLists(int64_t rounds, int64_t n_buckets, int64_t window)
       : n_buckets_(n_buckets), window_(window), members_(rounds * n_buckets) {}
 
-  // Positions come in ascending order.
+  // Positions come in ascending order. Throws Error, here and below, where
+  // there is no such bucket.
   void append(int64_t round, int64_t bucket, int64_t position) {
-    auto& members = members_[round * n_buckets_ + bucket];
+    auto& members = members_[index(round, bucket)];
     if (static_cast<int64_t>(members.size()) == 2 * window_) {
       members.erase(members.begin(), members.begin() + window_);
     }
@@ -27,13 +29,22 @@ class BucketLists {
 
   // The last `window` members or fewer; until the next append.
   PositionList last(int64_t round, int64_t bucket) const {
-    const auto& members = members_[round * n_buckets_ + bucket];
+    const auto& members = members_[index(round, bucket)];
     const auto size = static_cast<int64_t>(members.size());
     const int64_t skipped = size > window_ ? size - window_ : 0;
     return {members.data() + skipped, size - skipped};
   }
 
  private:
+  std::size_t index(int64_t round, int64_t bucket) const {
+    const int64_t at = round * n_buckets_ + bucket;
+    require(bucket >= 0 && bucket < n_buckets_ && at >= 0 &&
+                at < static_cast<int64_t>(members_.size()),
+            "bucket_lists: there is no bucket ", bucket, " of round ", round,
+            ", only ", n_buckets_, " of each round");
+    return static_cast<std::size_t>(at);
+  }
+
   int64_t n_buckets_;
   int64_t window_;
   std::vector<std::vector<int32_t>> members_;  // [rounds * n_buckets]

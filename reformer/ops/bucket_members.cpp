@@ -44,6 +44,7 @@ void BucketMembers::append(const at::Tensor& buckets,
                            const std::vector<int64_t>& counts) {
   if (shape_.rounds == 0) return;
   check(buckets, shape_);
+  check_bucket_range(kOp, buckets, shape_.n_buckets, /*mask=*/{});
   const auto ids = buckets.contiguous();
   const int64_t length = ids.size(3);
   const uint16_t* bucket = ids.const_data_ptr<uint16_t>();
@@ -53,10 +54,11 @@ void BucketMembers::append(const at::Tensor& buckets,
             kOp, ": on a GPU texts are appended once, from their beginning on");
     filled_ = true;
     const auto on_device = copied_to(counts, ids.device());
+    const LaunchGuard launch(ids);
     return kernels::cuda::fill_bucket_rings(
         {bucket, on_device.const_data_ptr<int64_t>(), rings(), shape_.batch,
          shape_.heads, length},
-        current_stream(ids));
+        launch.stream());
   }
   const int64_t per_row = shape_.heads * shape_.rounds;
   for (int64_t round = 0; round < all_rounds(shape_); ++round) {

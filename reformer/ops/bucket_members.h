@@ -27,7 +27,9 @@ class BucketMembers {
   //   first    [batch]: where a row's positions begin
   //   counts   [batch]: how many of `length` a row has
   //
-  // On a GPU only once, from 0 on: attend_next appends what follows.
+  // Throws Error, with nothing appended, where a bucket is out of range; a GPU
+  // does not look at them and takes such a one for the last. There only once,
+  // from 0 on: attend_next appends what follows.
   void append(const at::Tensor& buckets, const std::vector<int64_t>& first,
               const std::vector<int64_t>& counts);
 

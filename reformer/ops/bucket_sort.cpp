@@ -43,10 +43,11 @@ SortedRounds bucket_sort(const at::Tensor& buckets, int64_t n_buckets,
                                      sorted.starts.mutable_data_ptr<int32_t>(),
                                      natural_rounds};
   if (buckets.is_cuda()) {
+    const LaunchGuard launch(buckets);
     const auto workspace =
         workspace_of(kernels::cuda::bucket_sort_workspace(args), buckets);
     kernels::cuda::bucket_sort(args, intervals, workspace.mutable_data_ptr(),
-                               current_stream(buckets));
+                               launch.stream());
   } else {
     kernels::cpu::bucket_sort(args);
   }

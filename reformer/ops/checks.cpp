@@ -1,5 +1,8 @@
 #include "reformer/ops/checks.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
 #include <atomic>
 #include <limits>
 
@@ -105,7 +108,9 @@ void check_bucket_range(const char* op, const at::Tensor& buckets,
   const int64_t length = ids.size(3);
   const int64_t rows_per_batch = ids.size(1) * ids.size(2);
   std::atomic<int64_t> largest{0};
-  parallel_tasks(ids.size(0) * rows_per_batch, [&](int64_t row) {
+  constexpr int64_t kMany = int64_t{1} << 14;
+  const int64_t rows = ids.size(0) * rows_per_batch;
+  parallel_tasks_if(ids.numel() > kMany, rows, [&](int64_t row) {
     const uint16_t* id = ids.const_data_ptr<uint16_t>() + row * length;
     const bool* is_real = real.defined()
                               ? mask_data(real) + row / rows_per_batch * length
@@ -139,8 +144,17 @@ at::Tensor with_contiguous_rows(const at::Tensor& x) {
       const auto bytes = static_cast<uintptr_t>(x.stride(dim)) * x.itemsize();
       fits = fits && (x.size(dim) == 1 || bytes % kAlignment == 0);
     }
+    fits = fits && stride_of(x, 2) <= std::numeric_limits<int32_t>::max();
   }
   return fits ? x : x.clone(at::MemoryFormat::Contiguous);
+}
+
+at::Tensor empty_rows_like(const at::Tensor& x) {
+  if (!x.defined()) return x;
+  // Of what overlaps, LibTorch orders the dimensions by their strides, and
+  // vectors one element apart would come before their own elements.
+  const auto y = at::empty_like(x);
+  return y.stride(3) == 1 ? y : at::empty(x.sizes(), x.options());
 }
 
 const bool* mask_data(const at::Tensor& mask) {

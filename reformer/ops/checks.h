@@ -43,26 +43,36 @@ void check_bucket_range(const char* op, const at::Tensor& buckets,
 void check_on_cpu(const char* op, const char* name, const at::Tensor& x);
 
 // The same tensor with the elements of a vector side by side and, on CUDA,
-// every vector at a multiple of 16 bytes.
+// every vector at a multiple of 16 bytes, less than 2^31 elements apart.
+// Vectors may overlap: it is for reading.
 at::Tensor with_contiguous_rows(const at::Tensor& x);
+
+// As much, to be written: laid out as `x` is, which has its vectors so, but for
+// those that overlap. Undefined where x is.
+at::Tensor empty_rows_like(const at::Tensor& x);
 
 // The mask as the kernels take it: null where undefined. `mask` must be
 // contiguous and outlive the pointer.
 const bool* mask_data(const at::Tensor& mask);
 
+// 0 of a size of 1, whose stride may be any number.
+inline int64_t stride_of(const at::Tensor& x, int64_t dim) {
+  return x.size(dim) == 1 ? 0 : x.stride(dim);
+}
+
 // T is the tensor's own type, or kernels::Bf16 for bfloat16.
 template <class T>
 kernels::Rows<const T> rows_of(const at::Tensor& x) {
   if (!x.defined()) return {};
-  return {static_cast<const T*>(x.const_data_ptr()), x.stride(0), x.stride(1),
-          x.stride(2)};
+  return {static_cast<const T*>(x.const_data_ptr()), stride_of(x, 0),
+          stride_of(x, 1), stride_of(x, 2)};
 }
 
 template <class T>
 kernels::Rows<T> mutable_rows_of(const at::Tensor& x) {
   if (!x.defined()) return {};
-  return {static_cast<T*>(x.mutable_data_ptr()), x.stride(0), x.stride(1),
-          x.stride(2)};
+  return {static_cast<T*>(x.mutable_data_ptr()), stride_of(x, 0),
+          stride_of(x, 1), stride_of(x, 2)};
 }
 
 }  // namespace reformer

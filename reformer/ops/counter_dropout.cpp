@@ -28,12 +28,13 @@ at::Tensor drop(const at::Tensor& x, double probability, const DropoutKey& key,
         probability};
   };
   if (x.is_cuda()) {
-    void* stream = current_stream(x);
+    const LaunchGuard launch(x);
     if (x.scalar_type() == at::kBFloat16) {
       kernels::cuda::counter_dropout(arguments.operator()<kernels::Bf16>(),
-                                     stream);
+                                     launch.stream());
     } else {
-      kernels::cuda::counter_dropout(arguments.operator()<float>(), stream);
+      kernels::cuda::counter_dropout(arguments.operator()<float>(),
+                                     launch.stream());
     }
   } else if (x.scalar_type() == at::kDouble) {
     kernels::cpu::counter_dropout(arguments.operator()<double>());
@@ -54,6 +55,7 @@ class CounterDropout : public torch::autograd::Function<CounterDropout> {
     data["step"] = static_cast<int64_t>(key.step);
     data["site"] = static_cast<int64_t>(key.site);
     data["step_on_device"] = reinterpret_cast<int64_t>(key.step_on_device);
+    data["first_example"] = key.first_example;
     data["first_position"] = first_position;
     return drop(x, probability, key, first_position);
   }
@@ -66,7 +68,8 @@ class CounterDropout : public torch::autograd::Function<CounterDropout> {
         static_cast<uint64_t>(data["seed"].toInt()),
         static_cast<uint64_t>(data["step"].toInt()),
         static_cast<uint32_t>(data["site"].toInt()),
-        reinterpret_cast<const uint64_t*>(data["step_on_device"].toInt())};
+        reinterpret_cast<const uint64_t*>(data["step_on_device"].toInt()),
+        data["first_example"].toInt()};
     return {drop(d_outputs[0], data["probability"].toDouble(), key,
                  data["first_position"].toInt()),
             at::Tensor(), at::Tensor(), at::Tensor()};

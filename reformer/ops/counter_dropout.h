@@ -14,10 +14,11 @@ using kernels::DropoutKey;
 //   returns  the same sizes, differentiable
 //
 // Each element becomes 0 with `probability` (to 1 in 65,536), else it is scaled
-// so that the mean stays. The choice is a function of key, row of the batch,
-// position and column alone: a part of a sequence from `first_position` on is
-// treated as within the whole, and the backward pass draws again instead of
-// keeping a mask. A probability of 0 returns x itself.
+// so that the mean stays. The choice is a function of key, example, position
+// and column alone: a part of a sequence from `first_position` on is treated as
+// within the whole, a part of a step's examples from `key.first_example` on
+// likewise, and the backward pass draws again instead of keeping a mask. A
+// probability of 0 returns x itself.
 at::Tensor counter_dropout(const at::Tensor& x, double probability,
                            const DropoutKey& key, int64_t first_position = 0);
 

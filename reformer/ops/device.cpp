@@ -5,6 +5,8 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
+#include <charconv>
+
 #include "reformer/core/errors.h"
 #include "reformer/kernels/device.h"
 
@@ -56,19 +58,42 @@ std::string why_cuda_is_unavailable() {
 
 bool cuda_is_available() { return why_cuda_is_unavailable().empty(); }
 
-at::Device choose_device(const std::string& name) {
-  if (name == "cpu") return at::kCPU;
-  require(name == "cuda" || name == "auto",
-          "device must be cpu, cuda or auto, got ", name);
-  if (cuda_is_available()) return at::Device(at::kCUDA, 0);
-  require(name == "auto", "CUDA was asked for and is not available: ",
-          why_cuda_is_unavailable(), "; use --device cpu");
-  return at::kCPU;
+std::optional<int> cuda_index(const std::string& name) {
+  constexpr std::string_view kPrefix = "cuda:";
+  if (name == "cuda") return 0;
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  int index = -1;
+  const char* end = name.data() + name.size();
+  const auto [stop, fault] =
+      std::from_chars(name.data() + kPrefix.size(), end, index);
+  if (fault != std::errc() || stop != end || index < 0) return std::nullopt;
+  return index;
 }
 
-void* current_stream(const at::Tensor& x) {
-  const c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
-  return guard.getStream(x.device()).native_handle();
+at::Device choose_device(const std::string& name) {
+  if (name == "cpu") return at::kCPU;
+  const auto index = cuda_index(name);
+  require(index || name == "auto",
+          "device must be cpu, cuda, cuda:N or auto, got ", name);
+  if (!cuda_is_available()) {
+    require(name == "auto", "CUDA was asked for and is not available: ",
+            why_cuda_is_unavailable(), "; use --device cpu");
+    return at::kCPU;
+  }
+  const int chosen = index.value_or(0);
+  const int count =
+      c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount();
+  require(chosen < count, name,
+          " was asked for, but the last GPU here is cuda:", count - 1);
+  const auto why = kernels::cuda::why_unfit(chosen);
+  require(why.empty(), name, " was asked for and cannot be used: ", why,
+          "; use another, or --device cpu");
+  return at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(chosen));
+}
+
+void* LaunchGuard::stream() const& {
+  const c10::impl::VirtualGuardImpl guard(device_.type());
+  return guard.getStream(device_).native_handle();
 }
 
 at::Tensor workspace_of(int64_t bytes, const at::Tensor& x) {
@@ -98,6 +123,9 @@ void synchronize(at::Device device) {
   c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
 }
 
-std::string cuda_device_name() { return kernels::cuda::device_name(); }
+std::string cuda_device_name(at::Device device) {
+  const LaunchGuard launch(device);
+  return kernels::cuda::device_name();
+}
 
 }  // namespace reformer

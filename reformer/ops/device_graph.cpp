@@ -1,28 +1,69 @@
 #include "reformer/ops/device_graph.h"
 
+#include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
 #include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
 
 #include "reformer/core/errors.h"
 #include "reformer/kernels/device_graph.h"
 #include "reformer/ops/device.h"
 
 namespace reformer {
+
+// What recordings are made on. The memory that LibTorch gives the products of
+// matrices on a stream is part of every recording that was made there: no two
+// of these may run at the same time.
+struct RecordingStream {
+  explicit RecordingStream(c10::Device device)
+      : side(device, /*to_record=*/true) {}
+
+  // What is launched on `next` from here on waits for all recordings that were
+  // launched before, wherever. Free of cost where that is the same stream.
+  void continue_on(c10::Stream next) {
+    if (last && *last != next) {
+      c10::Event before(next.device_type());
+      before.record(*last);
+      before.block(next);
+    }
+    last = next;
+  }
+
+  SideStream side;   // the default stream cannot be recorded
+  std::mutex mutex;  // one thread at a time records or launches
+  std::optional<c10::Stream> last;
+};
+
 namespace {
+
+using SharedStream = std::shared_ptr<RecordingStream>;
+
+// Of more threads than LibTorch has streams, some share one.
+SharedStream new_recording_stream(c10::Device device) {
+  static auto* mutex = new std::mutex;
+  static auto* known = new std::map<void*, SharedStream>;  // outlive all graphs
+  auto fresh = std::make_shared<RecordingStream>(device);
+  const std::lock_guard lock(*mutex);
+  return known->try_emplace(fresh->side.native_handle(), fresh).first->second;
+}
 
 // One for all recordings of a thread: for every stream that matrices were ever
 // multiplied on, LibTorch keeps 32 MiB to the end.
-const SideStream& recording_stream(c10::Device device) {
-  thread_local std::map<c10::DeviceIndex, SideStream> streams;
-  return streams.try_emplace(device.index(), device).first->second;
+SharedStream recording_stream(c10::Device device) {
+  thread_local std::map<c10::DeviceIndex, SharedStream> streams;
+  auto& stream = streams[device.index()];
+  if (!stream) stream = new_recording_stream(device);
+  return stream;
 }
 
 }  // namespace
 
 DeviceGraph::DeviceGraph(c10::Device device)
-    : device_(device), side_(recording_stream(device)), memory_(device) {}
+    : device_(device), shared_(recording_stream(device)), memory_(device) {}
 
 DeviceGraph::~DeviceGraph() {
   if (graph_ == nullptr) return;
@@ -35,11 +76,13 @@ DeviceGraph::~DeviceGraph() {
 
 void DeviceGraph::record(const std::function<void()>& work) {
   require(graph_ == nullptr, "device graph: recorded twice");
-  void* stream = side_.native_handle();
+  const std::lock_guard lock(shared_->mutex);
+  const LaunchGuard launch(device_);
+  void* stream = shared_->side.native_handle();
   memory_.begin(stream);
   try {
     kernels::cuda::begin_recording(stream);
-    side_.run(work);
+    shared_->side.run(work);
     graph_ = kernels::cuda::end_recording(stream);
   } catch (...) {
     kernels::cuda::abandon_recording(stream);
@@ -51,8 +94,11 @@ void DeviceGraph::record(const std::function<void()>& work) {
 
 void DeviceGraph::replay() {
   require(graph_ != nullptr, "device graph: nothing is recorded");
-  const c10::impl::VirtualGuardImpl guard(device_.type());
-  kernels::cuda::launch_graph(graph_, guard.getStream(device_).native_handle());
+  const std::lock_guard lock(shared_->mutex);
+  const LaunchGuard launch(device_);
+  shared_->continue_on(
+      c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+  kernels::cuda::launch_graph(graph_, launch.stream());
 }
 
 }  // namespace reformer

@@ -5,11 +5,14 @@
 #include <c10/core/Device.h>
 
 #include <functional>
+#include <memory>
 
 #include "reformer/ops/device_event.h"
 #include "reformer/ops/device_memory.h"
 
 namespace reformer {
+
+struct RecordingStream;
 
 class DeviceGraph {
  public:
@@ -25,12 +28,14 @@ class DeviceGraph {
   // before: while it records it could not.
   void record(const std::function<void()>& work);
 
-  // Runs what was recorded, on the current stream.
+  // Runs what was recorded, on the current stream. Threads may each replay
+  // graphs of their own; those that one thread recorded run one after the
+  // other, on whatever streams.
   void replay();
 
  private:
   c10::Device device_;
-  SideStream side_;  // the default stream cannot be recorded
+  std::shared_ptr<RecordingStream> shared_;
   MemoryPool memory_;
   void* graph_ = nullptr;
 };

@@ -7,11 +7,17 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "reformer/core/errors.h"
 #include "reformer/ops/checks.h"
+#include "reformer/ops/fixed_order.h"
 #include "reformer/ops/natural_rounds.h"
 
 namespace reformer {
@@ -68,6 +74,23 @@ bool cudnn_serves(const at::Tensor& q, const at::Tensor& k, bool causal) {
          cudnn_is_there(q.device());
 }
 
+// LibTorch's operators, called by name, take it for granted that the elements
+// of a vector lie side by side, and that vectors do not overlap.
+at::Tensor separate_rows(const at::Tensor& x) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride and size
+  for (int64_t dim = 0; dim < x.dim(); ++dim) {
+    if (x.size(dim) > 1) dims.emplace_back(x.stride(dim), x.size(dim));
+  }
+  std::sort(dims.begin(), dims.end());
+  bool separate = x.stride(-1) == 1;
+  int64_t reached = 0;  // by the dimensions so far
+  for (const auto& [stride, size] : dims) {
+    separate = separate && stride > reached;
+    reached += stride * (size - 1);
+  }
+  return separate ? x : x.contiguous();
+}
+
 struct Operator {
   at::Tensor (*run)(const at::Tensor& q, const at::Tensor& k,
                     const at::Tensor& v, bool causal);
@@ -76,7 +99,8 @@ struct Operator {
 
 // By name: the fallback of the general one builds [length, length]. CUDA's
 // flash operator takes no float32.
-Operator fastest(const at::Tensor& q, const at::Tensor& k, bool causal) {
+Operator fastest(const at::Tensor& q, const at::Tensor& k, bool causal,
+                 GradientOrder gradient) {
   if (q.is_cpu()) {
     return {cpu_attention,
             "flash kernel (_scaled_dot_product_flash_attention_for_cpu)"};
@@ -85,7 +109,8 @@ Operator fastest(const at::Tensor& q, const at::Tensor& k, bool causal) {
     return {efficient_attention,
             "efficient kernel (_scaled_dot_product_efficient_attention)"};
   }
-  if (cudnn_serves(q, k, causal)) {
+  // cuDNN's gradient knows no fixed order.
+  if (gradient == GradientOrder::kAny && cudnn_serves(q, k, causal)) {
     return {cudnn_attention,
             "cuDNN kernel (_scaled_dot_product_cudnn_attention)"};
   }
@@ -93,16 +118,63 @@ Operator fastest(const at::Tensor& q, const at::Tensor& k, bool causal) {
           "flash kernel (_scaled_dot_product_flash_attention)"};
 }
 
+// Padding, of which LibTorch's operators would want [length, length].
+at::Tensor by_intervals(const at::Tensor& q, const at::Tensor& k,
+                        const at::Tensor& v, bool causal,
+                        const at::Tensor& mask) {
+  const auto rounds = natural_rounds(q.size(2), everything(q.size(2)), causal,
+                                     mask, q.device());
+  // Intervals of causal rounds end before their own place; here self counts.
+  if (causal) {
+    rounds.interval.select(4, 1).add_(mask.unsqueeze(1).unsqueeze(-1));
+  }
+  return interval_attention_unchecked(q, k, v, rounds, mask).output;
+}
+
+// An operator of LibTorch whose gradient adds in a fixed order where LibTorch's
+// global switch says so. The switch is on while the gradient is computed and no
+// longer: everybody else's operators look at it too.
+class FixedOrderAttention
+    : public torch::autograd::Function<FixedOrderAttention> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& q, const at::Tensor& k,
+                            const at::Tensor& v, bool causal) {
+    const at::AutoGradMode record(true);
+    const auto leaf = [](const at::Tensor& x) {
+      return x.detach().requires_grad_();
+    };
+    const auto run = fastest(q, k, causal, GradientOrder::kFixed).run;
+    const std::vector<at::Tensor> inputs{leaf(q), leaf(k), leaf(v)};
+    const auto output = run(inputs[0], inputs[1], inputs[2], causal);
+    context->saved_data["inputs"] = inputs;
+    context->saved_data["output"] = output;
+    return output.detach();
+  }
+
+  static torch::autograd::variable_list backward(
+      torch::autograd::AutogradContext* context,
+      torch::autograd::variable_list d_outputs) {
+    const FixedOrder fixed_order;
+    auto gradients = torch::autograd::grad(
+        {context->saved_data["output"].toTensor()},
+        context->saved_data["inputs"].toTensorVector(), {d_outputs[0]});
+    context->saved_data.clear();
+    gradients.emplace_back();  // of `causal`
+    return gradients;
+  }
+};
+
 }  // namespace
 
 std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k,
-                                  bool causal) {
-  return fastest(q, k, causal).name;
+                                  bool causal, GradientOrder gradient) {
+  return fastest(q, k, causal, gradient).name;
 }
 
 at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, bool causal,
-                          const at::Tensor& mask) {
+                          const at::Tensor& mask, GradientOrder gradient) {
   constexpr const char* kOp = "full_attention";
   check_vectors(kOp, "q", q);
   check_vectors(kOp, "k", k);
@@ -116,16 +188,16 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
           plain ? " but for the length" : "", ", ",
           at::toString(q.scalar_type()), " ", q.sizes(), ", got ",
           at::toString(k.scalar_type()), " ", k.sizes());
-  if (mask.defined()) {
-    const auto rounds = natural_rounds(q.size(2), everything(q.size(2)), causal,
-                                       mask, q.device());
-    // Intervals of causal rounds end before their own place; here self counts.
-    if (causal) {
-      rounds.interval.select(4, 1).add_(mask.unsqueeze(1).unsqueeze(-1));
-    }
-    return interval_attention_unchecked(q, k, v, rounds, mask).output;
+  if (mask.defined()) return by_intervals(q, k, v, causal, mask);
+  const auto [rows_q, rows_k, rows_v] =
+      std::tuple(separate_rows(q), separate_rows(k), separate_rows(v));
+  const bool needs_gradient =
+      at::GradMode::is_enabled() &&
+      (q.requires_grad() || k.requires_grad() || v.requires_grad());
+  if (q.is_cuda() && gradient == GradientOrder::kFixed && needs_gradient) {
+    return FixedOrderAttention::apply(rows_q, rows_k, rows_v, causal);
   }
-  return fastest(q, k, causal).run(q, k, v, causal);
+  return fastest(q, k, causal, gradient).run(rows_q, rows_k, rows_v, causal);
 }
 
 at::Tensor full_shared_qk_attention(const at::Tensor& qk, const at::Tensor& v,

@@ -16,13 +16,16 @@ namespace reformer {
 // inputs, or interval_attention where they would need a [length, length] mask
 // (padding). Padded rows are 0.
 // k and v may be of another length than q when neither causal nor masked.
+// `gradient`: on a GPU the fastest operators add gradients up in any order.
+enum class GradientOrder { kFixed, kAny };
 at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, bool causal,
-                          const at::Tensor& mask = {});
+                          const at::Tensor& mask = {},
+                          GradientOrder gradient = GradientOrder::kFixed);
 
 // Which operator that is where there is no mask, for reports.
 std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k,
-                                  bool causal);
+                                  bool causal, GradientOrder gradient);
 
 // Shared queries and keys, as in lsh_attention: unit keys, no scale, self
 // excluded unless alone. What LSH attention approximates.

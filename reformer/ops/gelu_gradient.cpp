@@ -32,12 +32,13 @@ void gelu_gradient(const at::Tensor& d, const at::Tensor& x,
       sums.is_contiguous()) {
     const auto partial =
         at::empty({kernels::kGeluPartials, d.size(1)}, sums.options());
+    const LaunchGuard launch(d);
     return kernels::cuda::gelu_gradient(
         {static_cast<const kernels::Bf16*>(x.const_data_ptr()),
          static_cast<kernels::Bf16*>(d.mutable_data_ptr()),
          sums.mutable_data_ptr<float>(), partial.mutable_data_ptr<float>(),
          d.size(0), d.size(1)},
-        current_stream(d));
+        launch.stream());
   }
   at::Tensor to = d;
   at::gelu_backward_out(to, d, x, kGeluApproximation);

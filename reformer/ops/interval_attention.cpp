@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <atomic>
@@ -20,10 +19,6 @@ namespace reformer {
 namespace {
 
 constexpr const char* kOp = "interval_attention";
-
-int64_t stride_of(const at::Tensor& x, int64_t dim) {
-  return x.size(dim) == 1 ? 0 : x.stride(dim);
-}
 
 // Of the CPU's kernels or of CUDA's, which differ in the type of statistics.
 template <class Args, class T, class Statistic>
@@ -226,7 +221,7 @@ AttentionResult interval_attention_forward(const at::Tensor& q,
   const auto real = mask.defined() ? mask.contiguous() : mask;
   const auto statistics = q.options().dtype(statistics_type(q));
   const AttentionResult result{
-      at::empty_like(q_rows),  // [batch, heads, length, d_head]
+      empty_rows_like(q_rows),  // [batch, heads, length, d_head]
       at::empty({q.size(0), q.size(1), q.size(2)}, statistics),
       at::empty({q.size(0), q.size(1), q.size(2), 2}, statistics)};
   const auto on_cpu = [&]<class T>() {
@@ -239,15 +234,16 @@ AttentionResult interval_attention_forward(const at::Tensor& q,
     return arguments<Args, T, float>(q_rows, k_rows, v_rows, rounds, real,
                                      result);
   };
+  const LaunchGuard launch(q);
   if (q.is_cuda() && q.scalar_type() == at::kBFloat16) {
     const auto args = cuda_arguments.operator()<kernels::Bf16>();
     const auto workspace =
         workspace_of(kernels::cuda::interval_attention_workspace(args), q);
     kernels::cuda::interval_attention(args, workspace.mutable_data_ptr(),
-                                      current_stream(q));
+                                      launch.stream());
   } else if (q.is_cuda()) {
     kernels::cuda::interval_attention(cuda_arguments.operator()<float>(),
-                                      current_stream(q));
+                                      launch.stream());
   } else {
     q.scalar_type() == at::kDouble ? on_cpu.operator()<double>()
                                    : on_cpu.operator()<float>();
@@ -264,9 +260,9 @@ AttentionGradients interval_attention_backward(
   const auto v_rows = with_contiguous_rows(v);
   const auto d_output_rows = with_contiguous_rows(d_output);
   const auto real = mask.defined() ? mask.contiguous() : mask;
-  const AttentionGradients gradients{at::empty_like(q_rows),
-                                     k.defined() ? at::empty_like(k_rows) : k,
-                                     at::empty_like(v_rows)};
+  const AttentionGradients gradients{empty_rows_like(q_rows),
+                                     empty_rows_like(k_rows),
+                                     empty_rows_like(v_rows)};
   const auto on_cpu = [&]<class T>() {
     using Args = kernels::IntervalAttentionArgs<T>;
     kernels::cpu::interval_attention_grad(
@@ -281,15 +277,16 @@ AttentionGradients interval_attention_backward(
         rows_of<T>(d_output_rows), mutable_rows_of<T>(gradients.q),
         mutable_rows_of<T>(gradients.k), mutable_rows_of<T>(gradients.v)};
   };
+  const LaunchGuard launch(q);
   if (q.is_cuda() && q.scalar_type() == at::kBFloat16) {
     const auto args = cuda_arguments.operator()<kernels::Bf16>();
     const auto workspace =
         workspace_of(kernels::cuda::interval_attention_grad_workspace(args), q);
     kernels::cuda::interval_attention_grad(args, workspace.mutable_data_ptr(),
-                                           current_stream(q));
+                                           launch.stream());
   } else if (q.is_cuda()) {
     kernels::cuda::interval_attention_grad(cuda_arguments.operator()<float>(),
-                                           current_stream(q));
+                                           launch.stream());
   } else {
     q.scalar_type() == at::kDouble ? on_cpu.operator()<double>()
                                    : on_cpu.operator()<float>();

@@ -11,9 +11,10 @@ namespace {
 kernels::IntervalStatistics counted_on_cuda(
     const kernels::IntervalStatisticsArgs& args, const at::Tensor& buckets) {
   const auto sums = workspace_of(sizeof(kernels::IntervalStatistics), buckets);
+  const LaunchGuard launch(buckets);
   kernels::cuda::interval_statistics(
       args, static_cast<kernels::IntervalStatistics*>(sums.mutable_data_ptr()),
-      current_stream(buckets));
+      launch.stream());
   const auto copied = sums.cpu();  // waits for the device
   return *static_cast<const kernels::IntervalStatistics*>(
       copied.const_data_ptr());

@@ -51,7 +51,8 @@ void run_on_cuda(kernels::AppendKeysArgs<T> args, const at::Tensor& k,
   const auto device_counts = copied_to(counts, k.device());
   args.first = device_first.const_data_ptr<int64_t>();
   args.counts = device_counts.const_data_ptr<int64_t>();
-  kernels::cuda::append_keys(args, current_stream(k));
+  const LaunchGuard launch(k);
+  kernels::cuda::append_keys(args, launch.stream());
 }
 
 void check_buckets(const at::Tensor& buckets, const at::Tensor& k,

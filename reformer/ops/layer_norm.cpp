@@ -23,12 +23,13 @@ template <class T>
 void run(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
          const at::Tensor& y, const at::Tensor& statistics) {
   const int64_t width = x.size(-1);
+  const LaunchGuard launch(x);
   kernels::cuda::layer_norm(
       kernels::LayerNormArgs<T>{
           x.const_data_ptr<float>(), weight.const_data_ptr<float>(),
           bias.const_data_ptr<float>(), data_of<T>(y),
           statistics.mutable_data_ptr<float>(), x.numel() / width, width},
-      current_stream(x));
+      launch.stream());
 }
 
 template <class T>
@@ -39,6 +40,7 @@ void run_grad(const Normed& normed, const at::Tensor& weight,
   const int64_t width = x.size(-1);
   const auto partial =
       at::empty({kernels::kLayerNormPartials, 2, width}, x.options());
+  const LaunchGuard launch(x);
   kernels::cuda::layer_norm_grad(
       kernels::LayerNormGradArgs<T>{
           x.const_data_ptr<float>(), weight.const_data_ptr<float>(),
@@ -47,7 +49,7 @@ void run_grad(const Normed& normed, const at::Tensor& weight,
           gradients.weight.mutable_data_ptr<float>(),
           gradients.bias.mutable_data_ptr<float>(),
           partial.mutable_data_ptr<float>(), x.numel() / width, width, add},
-      current_stream(x));
+      launch.stream());
 }
 
 Normed kernel_forward(const at::Tensor& x, const at::Tensor& weight,

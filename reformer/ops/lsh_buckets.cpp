@@ -73,7 +73,8 @@ at::Tensor lsh_buckets(const at::Tensor& vectors, const at::Tensor& rotations,
   };
   const auto on_cpu = [](const auto& args) { kernels::cpu::lsh_buckets(args); };
   const auto on_cuda = [&](const auto& args) {
-    kernels::cuda::lsh_buckets(args, current_stream(rows));
+    const LaunchGuard launch(rows);
+    kernels::cuda::lsh_buckets(args, launch.stream());
   };
   switch (vectors.scalar_type()) {
     case at::kDouble:

@@ -80,7 +80,8 @@ at::Tensor lsh_intervals(const at::Tensor& buckets, const SortedRounds& sorted,
     args.place = place.const_data_ptr<int32_t>();
     args.starts = starts.const_data_ptr<int32_t>();
     args.n_buckets = starts.size(3) - 1;
-    kernels::cuda::lsh_intervals(args, current_stream(buckets));
+    const LaunchGuard launch(buckets);
+    kernels::cuda::lsh_intervals(args, launch.stream());
   } else {
     kernels::cpu::lsh_intervals(args);
   }

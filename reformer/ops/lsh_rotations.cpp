@@ -25,7 +25,8 @@ at::Tensor lsh_rotations(const HashKey& key, int64_t heads, int64_t rounds,
   const kernels::LshRotationsArgs args{
       key, rotations.mutable_data_ptr<float>(), heads, rounds, d_head, columns};
   if (device.is_cuda()) {
-    kernels::cuda::lsh_rotations(args, current_stream(rotations));
+    const LaunchGuard launch(device);
+    kernels::cuda::lsh_rotations(args, launch.stream());
   } else {
     kernels::cpu::lsh_rotations(args);
   }

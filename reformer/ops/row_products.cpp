@@ -24,6 +24,22 @@ at::Tensor linear(const at::Tensor& x, const LinearWeights& matrix) {
       matrix.bias.defined() ? matrix.bias.to(type) : at::Tensor());
 }
 
+// x W^T + bias in a type wider than x's, of factors rounded to x's type; sums
+// and bias are not. What has gradients is multiplied in the wide type: the same
+// products, slower.
+at::Tensor wide_linear(const at::Tensor& x, const LinearWeights& matrix,
+                       at::ScalarType result) {
+  const auto weight = converted(matrix.weight, x.scalar_type());
+  const auto bias = converted(matrix.bias, result);
+  if (at::GradMode::is_enabled()) {
+    return at::linear(x.to(result), weight.to(result), bias);
+  }
+  auto sizes = x.sizes().vec();
+  sizes.back() = weight.size(0);
+  const auto y = matrix_product(as_matrix(x), weight.t(), result).view(sizes);
+  return bias.defined() ? y.add_(bias) : y;
+}
+
 int64_t rows_in(const at::Tensor& x) { return x.numel() / x.size(-1); }
 
 bool is_dense_float(const at::Tensor& x) {
@@ -80,7 +96,8 @@ void launch(const at::Tensor& x, const NormWeights& norm,
   args.result = result;
   args.rows = rows_in(x);
   args.width = x.size(-1);
-  kernels::cuda::row_products(args, current_stream(x));
+  const LaunchGuard launch(x);
+  kernels::cuda::row_products(args, launch.stream());
 }
 
 void launch(const at::Tensor& x, const NormWeights& norm,
@@ -124,19 +141,27 @@ std::vector<at::Tensor> normed_products(
   }
   const auto normed = layer_norm(x, norm.weight, norm.bias, types.compute);
   for (const auto& matrix : matrices) {
-    results.push_back(
-        converted(activated(linear(normed, matrix), activation), types.result));
+    const auto y = types.result == types.compute
+                       ? linear(normed, matrix)
+                       : wide_linear(normed, matrix, types.result);
+    results.push_back(activated(y, activation));
   }
   return results;
 }
 
 void add_product(const at::Tensor& x, const LinearWeights& matrix,
-                 const at::Tensor& y, double scale) {
+                 const at::Tensor& y) {
   const auto type = x.scalar_type();
-  if (scale == 1 && fits_kernel(x, matrix, type) && is_dense_float(y)) {
+  if (fits_kernel(x, matrix, type) && is_dense_float(y)) {
     return launch(x, {}, {matrix}, {y}, Activation::kNone, RowResult::kAdded,
                   type);
   }
+  add_library_product(x, matrix, y, /*scale=*/1);
+}
+
+void add_library_product(const at::Tensor& x, const LinearWeights& matrix,
+                         const at::Tensor& y, double scale) {
+  const auto type = x.scalar_type();
   if (!matrix.bias.defined() && y.is_contiguous()) {
     return add_matrix_product(as_matrix(y), as_matrix(x),
                               converted(matrix.weight, type).t(), scale);

@@ -32,11 +32,17 @@ std::vector<at::Tensor> normed_products(
     const std::vector<LinearWeights>& matrices, const ProductTypes& types,
     Activation activation = Activation::kNone);
 
-// y += scale (x W^T + bias), without gradients.
+// y += x W^T + bias, without gradients; up to 8 rows on a GPU take one kernel.
 //
 //   x  [..., width], of the type to compute with
 //   y  [..., outputs] float32 or float64
 void add_product(const at::Tensor& x, const LinearWeights& matrix,
-                 const at::Tensor& y, double scale = 1);
+                 const at::Tensor& y);
+
+// y += scale (x W^T + bias), likewise, but by the library whatever the number
+// of rows: what is added with scale 1 is taken away with scale -1 to the bit of
+// the product.
+void add_library_product(const at::Tensor& x, const LinearWeights& matrix,
+                         const at::Tensor& y, double scale);
 
 }  // namespace reformer

@@ -97,10 +97,12 @@ at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
                       static_cast<int64_t>(batches.size()), train_.clip);
   }
   at::Tensor sums;
+  Pass of_batch = pass;
   for (const auto& [batch, scale] : batches) {
     if (host_) host_->begin_batch();
     const auto part =
-        model_.add_gradients(batch.symbols, batch.weights, pass, scale);
+        model_.add_gradients(batch.symbols, batch.weights, of_batch, scale);
+    of_batch.first_example += batch.symbols.size(0);
     sums = sums.defined() ? sums + part : part;
   }
   const auto norm =

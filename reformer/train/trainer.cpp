@@ -235,7 +235,8 @@ class Run {
 
   // Whose bits differ.
   std::string kernels() const {
-    return on_cpu() ? name_of(instruction_set()) : cuda_device_name();
+    return on_cpu() ? name_of(instruction_set())
+                    : cuda_device_name(learner_.model().placement().device);
   }
 
   void warn_of_changes(const Checkpoint& checkpoint) {

@@ -21,6 +21,15 @@ TEST(CounterDropoutCuda, IsTheCpusBitForBit) {
   }
 }
 
+TEST(CounterDropoutCuda, TreatsSomeExamplesAsAmongAll) {
+  const auto x = normal({3, 33, 24}, 1);
+  const auto whole = counter_dropout(x, 0.5, kKey);
+  auto key = kKey;
+  key.first_example = 1;
+  const auto part = counter_dropout(x.narrow(0, 1, 2).cuda(), 0.5, key);
+  EXPECT_TRUE(part.cpu().equal(whole.narrow(0, 1, 2)));
+}
+
 TEST(CounterDropoutCuda, DropsTheSameInBf16) {
   const auto x = normal({2, 100, 64}, 1).to(at::kBFloat16);
   const auto expected = counter_dropout(x.to(at::kFloat), 0.3, kKey);

@@ -123,6 +123,42 @@ TEST_F(CudaLearner, LearnsInBfloat16AsInFloat32) {
   }
 }
 
+// Generating has kernels of its own for up to 8 rows. A step must not: what
+// they add to a stream the library's products would not take away again.
+TEST_F(CudaLearner, ComputesFewRowsByTheProductsThatUndoThem) {
+  for (const int64_t length : {4, 8, 10}) {
+    auto config = small_config();
+    config.model.dropout = 0;
+    config.train.batch = 1;
+    config.train.length = length;
+    const auto batch = markov_text(config, 1);
+    const auto loss = [&](const std::string& block) {
+      config.model.block = block;
+      LanguageModel model(config, {kGpu, at::kBFloat16});
+      return model.train(batch.symbols, batch.weights, {1, 1, true, 0}, 1).loss;
+    };
+    EXPECT_EQ(loss("reversible"), loss("stored")) << length;
+  }
+}
+
+// The logits of a step, of a whole text and of a token are sums in float32.
+TEST_F(CudaLearner, RoundsNoLogits) {
+  auto config = small_config("local");
+  config.model.dropout = 0;
+  LanguageModel model(config, {kGpu, at::kBFloat16});
+  const auto batch = markov_text(config, 1);
+  const Pass pass{};
+  const auto logits = model.logits(batch.symbols, pass);
+  const auto rounded = logits.to(at::kBFloat16).to(at::kFloat);
+  EXPECT_GT(logits.ne(rounded).sum().item<int64_t>(), logits.numel() / 2);
+  const double sum =
+      model.losses(batch.symbols, pass).sum(at::kDouble).item<double>();
+  EXPECT_NEAR(model.train(batch.symbols, batch.weights, pass, 1).loss, sum,
+              1e-6 * sum);
+  EXPECT_NEAR(model.evaluate(batch.symbols, batch.weights, pass).loss, sum,
+              1e-6 * sum);
+}
+
 // Its directions are of bfloat16 there.
 TEST_F(CudaLearner, LearnsByMuonAsOnTheCpu) {
   auto config = small_config();

@@ -77,9 +77,9 @@ TEST(CudaMatrixSums, OfManyRowsTakeNoMemory) {
   const auto exact =
       y.to(at::kDouble) -
       at::matmul(x.to(at::kDouble), matrix.weight.to(at::kDouble).t());
-  add_product(x, matrix, y.clone(), -1);  // the library's own workspace
+  add_library_product(x, matrix, y.clone(), -1);  // the library's own workspace
   const MemoryMeter meter(kGpu);
-  add_product(x, matrix, y, -1);
+  add_library_product(x, matrix, y, -1);
   EXPECT_LT(meter.peak_bytes(), int64_t(y.nbytes()) / 10);
   expect_near(y, exact, 264);
 }

@@ -101,6 +101,25 @@ TEST(CudaRowProducts, NormedOnesAreAsExactAsTheLibrarys) {
   }
 }
 
+// Logits: of one token and of thousands, in training and without gradients.
+TEST(CudaRowProducts, WideResultsAreNotRoundedWhateverTheNumberOfRows) {
+  for (const int64_t rows : {1, 8, 9, 300}) {
+    for (const bool gradients : {false, true}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, " << gradients);
+      const at::AutoGradMode record(gradients);
+      const auto n = some_numbers(rows, 512, {256, 1}, at::kBFloat16);
+      const auto found = normed_products(n.x, n.norm, n.matrices,
+                                         {at::kBFloat16, at::kFloat})[0];
+      const auto exact = exact_linear(
+          layer_norm(n.x, n.norm.weight, n.norm.bias, at::kBFloat16)
+              .to(at::kDouble),
+          n.matrices[0]);
+      EXPECT_LE(error_of(found, exact),
+                1e-5 * exact.abs().max().item<double>());
+    }
+  }
+}
+
 TEST(CudaRowProducts, AddedOnesAreAsExactAsTheLibrarys) {
   const at::NoGradGuard no_grad;
   for (const auto compute : {at::kFloat, at::kBFloat16}) {

@@ -2,6 +2,8 @@
 // (tests/cuda/interval_attention_test.cpp), and under every schedule the same.
 #include <gtest/gtest.h>
 
+#include "reformer/core/errors.h"
+#include "tests/cuda/beyond_99_kb.h"
 #include "tests/cuda/interval_attention_device.h"
 #include "tests/cuda/interval_attention_judge.h"
 #include "tests/emulation/emulator.h"
@@ -110,6 +112,35 @@ TEST(EmulatedIntervalAttention, IsAsGoodAsPlainBf16OnASmallerGpu) {
     c.n_buckets = 4;
     c.padded = padded;
     expect_good(c);
+  }
+}
+
+// Nor have tables of many rounds, nor wide keys of their own, beside blocks of
+// the usual size.
+TEST(EmulatedIntervalAttention, TakesManyRoundsAndOwnKeysOnASmallerGpu) {
+  const emulation::LessSharedMemory less(99 * 1024);
+  for (const Case& c : cases_beyond_99_kb(/*length=*/70)) expect_good(c);
+}
+
+TEST(EmulatedIntervalAttention, RefusesRoundsThatHaveNoRoomBeforeAnyWork) {
+  const emulation::LessSharedMemory less(99 * 1024);
+  Case c;
+  c.heads = 1;
+  c.length = 8;
+  c.rounds = 300;
+  c.n_buckets = 2;
+  const DeviceProblem<Bf16> device(make_problem<Bf16>(c));
+  for (const auto& pass :
+       {&DeviceProblem<Bf16>::forward, &DeviceProblem<Bf16>::backward}) {
+    try {
+      (device.*pass)();
+      ADD_FAILURE() << "was not refused";
+    } catch (const reformer::Error& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find("300 rounds"), std::string::npos) << message;
+      EXPECT_NE(message.find("this GPU has 101376"), std::string::npos)
+          << message;
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/randint.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "reformer/core/errors.h"
 #include "reformer/generate/decoder.h"
 
 namespace reformer::decoding {
@@ -150,6 +152,45 @@ inline double share_of_other_buckets(const LanguageModel& model, int64_t rows) {
   }
   EXPECT_GT(count, 30000);
   return double(flips) / double(count);
+}
+
+// Buckets of every layer for `length` positions of one row, all in range but
+// for those of the last layer.
+inline Decoder::Buckets wrong_buckets(const LanguageModel& model,
+                                      int64_t length) {
+  const auto& config = model.config();
+  const auto buckets = [&](int64_t bucket) {
+    return at::full({1, config.model.heads, config.lsh.rounds, length}, bucket,
+                    at::kInt)
+        .to(at::kUInt16)
+        .to(model.placement().device);
+  };
+  Decoder::Buckets all(model.stack().blocks().size(), buckets(0));
+  all.back() = buckets(config.lsh.n_buckets);
+  return all;
+}
+
+// Texts with and without refused prompts and steps in between are the same.
+inline void expect_refusal_changes_nothing(const LanguageModel& model) {
+  const auto symbols = random_symbols(1, kLength);
+  const auto last_logits = [&](bool refused) {
+    Decoder decoder(model);
+    auto wrong = wrong_buckets(model, 11);
+    if (refused) {
+      EXPECT_THROW(decoder.read(symbols, {10}, &wrong), Error);
+    }
+    decoder.read(symbols, {10});
+    at::Tensor logits;
+    for (int64_t t = 10; t < 20; ++t) {
+      wrong = wrong_buckets(model, 1);
+      if (refused) {
+        EXPECT_THROW(decoder.step(symbols.select(1, t), &wrong), Error);
+      }
+      logits = decoder.step(symbols.select(1, t));
+    }
+    return logits;
+  };
+  EXPECT_TRUE(last_logits(true).equal(last_logits(false)));
 }
 
 }  // namespace reformer::decoding

@@ -6,6 +6,9 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+#include <vector>
+
 #include "reformer/core/errors.h"
 #include "tests/generate/decoder_judges.h"
 
@@ -241,6 +244,28 @@ TEST(Decoder, GoesOnAfterAStepThatWasRefused) {
     return logits;
   };
   EXPECT_TRUE(steps(true).equal(steps(false)));
+}
+
+TEST(Decoder, RefusesBucketsOutOfRangeAndGoesOnAsIfNothingHappened) {
+  expect_refusal_changes_nothing(LanguageModel(small_config("lsh")));
+}
+
+TEST(Decoder, ThreadsWithADecoderEachGetWhatOneAloneGets) {
+  const LanguageModel model(small_config("lsh"));
+  const auto symbols = random_symbols(4, kLength);
+  const auto alone = [&](int64_t row) {
+    Decoder decoder(model);
+    return decoded(decoder, symbols.narrow(0, row, 1), 10);
+  };
+  std::vector<at::Tensor> together(symbols.size(0));
+  std::vector<std::thread> threads;
+  for (int64_t row = 0; row < symbols.size(0); ++row) {
+    threads.emplace_back([&, row] { together[row] = alone(row); });
+  }
+  for (auto& thread : threads) thread.join();
+  for (int64_t row = 0; row < symbols.size(0); ++row) {
+    EXPECT_TRUE(together[row].equal(alone(row))) << "thread " << row;
+  }
 }
 
 }  // namespace

@@ -46,37 +46,5 @@ TEST_P(Chunks, OfTheLossChangeNeitherLossNorGradients) {
   }
 }
 
-// Many sequences at once are taken in parts, a few are not.
-TEST(Chunks, OfTheEmbeddingChangeNoGradients) {
-  auto config = small_config_of("local");
-  config.model.layers = 1;
-  config.model.d_model = 1024;
-  config.model.axial_shape = {13, 10};
-  config.model.axial_dims = {512, 512};
-  config.model.dropout = 0;
-  config.train.batch = 64;
-  config.train.length = 130;
-  constexpr int64_t kFew = 16;
-  ASSERT_LT(embedding_chunk(config.model, config.train.batch, at::kCPU), 130);
-  ASSERT_GE(embedding_chunk(config.model, kFew, at::kCPU), 130);
-  const auto symbols = random_symbols(config, 1);
-  for (const char* positions : {"axial", "learned"}) {
-    config.model.positions = positions;
-    LanguageModel model(config, at::kDouble);
-    const auto in_parts = step_of(model, symbols);
-    model.zero_gradients();
-    for (const auto& few : symbols.split(kFew)) {
-      model.train(few, all_of(few), training_pass(),
-                  1.0 / double(symbols.numel()));
-    }
-    for (size_t i = 0; i < in_parts.gradients.size(); ++i) {
-      EXPECT_LE(relative_error(in_parts.gradients[i].value,
-                               model.parameters()[i].gradient),
-                1e-11)
-          << in_parts.gradients[i].name;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace reformer

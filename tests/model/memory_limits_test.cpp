@@ -24,7 +24,7 @@ TEST(MemoryLimits, AModelThatCannotFitIsRefusedWithBothNumbers) {
                               LanguageModel{config, {}};
                             }),
                             error_of([&] { Learner(config, {}); })}) {
-    expect_contains(error, "model: 29");
+    expect_contains(error, "model: 3028491307776 parameters");
     expect_contains(error, " GiB at least, and there are " +
                                gibibytes(double(machine_memory())) +
                                " of memory on this machine; fewer "

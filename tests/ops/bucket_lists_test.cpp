@@ -1,8 +1,11 @@
 #include "reformer/ops/bucket_lists.h"
 
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <random>
+
+#include "reformer/ops/bucket_members.h"
 
 namespace reformer {
 namespace {
@@ -27,6 +30,25 @@ TEST(BucketLists, HoldTheLastMembersOfEachBucketInOrder) {
       }
     }
   }
+}
+
+TEST(BucketLists, RefuseBucketsThatAreNotThere) {
+  BucketLists lists(/*rounds=*/2, /*n_buckets=*/4, /*window=*/3);
+  for (const auto& [round, bucket] :
+       {std::pair<int64_t, int64_t>{0, 4}, {1, -1}, {2, 0}, {-1, 0}}) {
+    EXPECT_THROW(lists.append(round, bucket, 0), Error);
+    EXPECT_THROW(lists.last(round, bucket), Error);
+  }
+}
+
+TEST(BucketMembers, RefuseBucketsOutOfRangeAndKeepNothingOfThem) {
+  BucketMembers members({1, 1, 1, /*n_buckets=*/4, /*window=*/3}, at::kCPU);
+  const auto ids = [](const std::vector<int64_t>& buckets) {
+    return at::tensor(buckets, at::kLong).to(at::kUInt16).view({1, 1, 1, -1});
+  };
+  EXPECT_THROW(members.append(ids({0, 0, 4}), {0}, {3}), Error);
+  EXPECT_THROW(members.last(ids({4})), Error);
+  EXPECT_EQ(members.last(ids({0}))[0].size, 0);
 }
 
 }  // namespace

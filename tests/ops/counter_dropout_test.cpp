@@ -53,6 +53,19 @@ TEST(CounterDropout, TreatsAPartAsWithinTheWhole) {
   }
 }
 
+TEST(CounterDropout, TreatsSomeExamplesAsAmongAll) {
+  const auto whole = counter_dropout(numbers(), kProbability, kKey);
+  auto key = kKey;
+  for (key.first_example = 0; key.first_example < 3; ++key.first_example) {
+    auto x = numbers().narrow(0, key.first_example, 1).clone();
+    const auto y =
+        counter_dropout(x.set_requires_grad(true), kProbability, key);
+    EXPECT_TRUE(at::equal(y, whole.narrow(0, key.first_example, 1)));
+    y.sum().backward();
+    EXPECT_TRUE(at::equal(x.grad().eq(0), y.eq(0))) << key.first_example;
+  }
+}
+
 TEST(CounterDropout, ZeroesOrScalesEachElement) {
   const auto x = numbers();
   const auto y = counter_dropout(x, kProbability, kKey);

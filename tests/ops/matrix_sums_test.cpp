@@ -55,10 +55,10 @@ TEST(MatrixSums, OfRowsAndMatricesAreAddedAndTakenBack) {
     const auto before = drawn({2, 9, 5}, 4);
     for (const double scale : {1.0, -1.0}) {
       const auto y = before.narrow(1, 0, 7).clone();
-      add_product(x, matrix, y, scale);
+      add_library_product(x, matrix, y, scale);
       expect_near(y, before.narrow(1, 0, 7) + scale * product);
       const auto larger = before.clone();
-      add_product(x, matrix, larger.narrow(1, 1, 7), scale);
+      add_library_product(x, matrix, larger.narrow(1, 1, 7), scale);
       expect_near(larger.narrow(1, 1, 7),
                   before.narrow(1, 1, 7) + scale * product);
       expect_near(larger.narrow(1, 0, 1), before.narrow(1, 0, 1));

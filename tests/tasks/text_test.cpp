@@ -200,5 +200,25 @@ TEST_F(TextTaskTest, MistakenFilesAreErrors) {
   EXPECT_NE(error_of(config).find("missing: No such file"), std::string::npos);
 }
 
+// A file with holes may claim 2^57 bytes, and 95 times that is too much.
+TEST_F(TextTaskTest, TheLongestFilesAreSplitAsOthersAre) {
+  auto config = config_for("x", 33, 3);
+  const std::string path =  // on a disk files are shorter
+      "/dev/shm/text_task_test." + std::to_string(getpid());
+  std::ofstream(path) << "x";
+  std::error_code too_long;
+  const int64_t size = int64_t{1} << 57;
+  std::filesystem::resize_file(path, size, too_long);
+  if (!too_long) {
+    config.task.data = path;
+    DecodeObserver nobody;
+    const TextTask task(config, nobody);
+    EXPECT_NEAR(double(task.evaluation_batches(Split::kTest)),
+                double(size) / 20 / 99, 2);
+    EXPECT_EQ(counted(task.training_batch(0)), std::string(99, '\0'));
+  }
+  std::filesystem::remove(path);
+}
+
 }  // namespace
 }  // namespace reformer

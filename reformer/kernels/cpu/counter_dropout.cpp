@@ -18,12 +18,12 @@ void drop(const CounterDropoutArgs<T>& args) {
   parallel_tasks((rows + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task) {
     const int64_t end = std::min((task + 1) * kRowsPerTask, rows);
     for (int64_t row = task * kRowsPerTask; row < end; ++row) {
-      const auto batch = static_cast<uint32_t>(row / args.length);
+      const uint32_t example = dropout_example(args.key, row / args.length);
       const auto position =
           static_cast<uint32_t>(args.first_position + row % args.length);
       for (int64_t c = 0; c < args.width; c += kPerCall) {
         const auto bits = philox(
-            key, {static_cast<uint32_t>(c / kPerCall), position, batch, 0});
+            key, {static_cast<uint32_t>(c / kPerCall), position, example, 0});
         const int64_t n = std::min(kPerCall, args.width - c);
         for (int64_t e = 0; e < n; ++e) {
           const uint32_t drawn = (bits[e / 2] >> (e % 2 * 16)) & 0xFFFF;

@@ -24,7 +24,8 @@ __global__ void fill_bucket_rings_kernel(
     const unsigned present = __ballot_sync(kAllLanes, real);
     if (real) {
       const int64_t bucket = rings.bucket(round, ids[position]);
-      const unsigned peers = __match_any_sync(present, ids[position]);
+      const unsigned peers =
+          __match_any_sync(present, static_cast<unsigned long long>(bucket));
       const int before = __popc(peers & ((1u << lane) - 1));
       const int at = rings.counts[bucket] + before;
       const bool newest = peers >> lane == 1;

@@ -16,6 +16,8 @@ namespace {
 
 constexpr const char* kName = "bucket_sort";
 constexpr int kMaxDigits = 2049;  // sorted in one pass: 2048 and the padding
+static_assert(kMaxDigits * 4 + kSortWarps * (kMaxDigits + 1) * 2 <=
+              kLeastSharedMemory);
 
 // Of the numbers below n.
 int bits_of(int64_t n) {

@@ -36,7 +36,7 @@ __global__ void counter_dropout_kernel(const T* x, T* y, DropoutKey key,
   const auto position = static_cast<uint32_t>(first_position + row % length);
   const auto bits =
       philox(dropout_philox_key(live(key)),
-             {column, position, static_cast<uint32_t>(row / length), 0});
+             {column, position, dropout_example(key, row / length), 0});
   const int64_t first = row * width + int64_t{column} * kPerCall;
   const int64_t n = width - int64_t{column} * kPerCall;
   const float scale = static_cast<float>(rule.scale);

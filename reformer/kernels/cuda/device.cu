@@ -22,17 +22,21 @@ std::string reason() {
            cudaGetErrorString(status) + ")";
   }
   int device = 0;
-  int major = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
+  return why_unfit(device);
+}
+
+}  // namespace
+
+std::string why_unfit(int index) {
+  int major = 0;
   check(
-      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index),
       "cudaDeviceGetAttribute");
   if (major >= kLeastMajor) return "";
   return "the GPU has compute capability " + std::to_string(major) +
          ".x, at least 8.0 is required";
 }
-
-}  // namespace
 
 std::string why_unavailable() {
   static const std::string why = reason();

@@ -253,6 +253,15 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   }
 }
 
+template <int D, int kWarps, int kHalo, int kBlocks>
+void attend_one_round(const ForwardRound& p, int heads, cudaStream_t stream) {
+  using Layout = ForwardLayout<D, kWarps * 16, kHalo>;
+  constexpr const char* kName = "interval_attention";
+  launch_round(attend_round<D, kWarps, kHalo, kBlocks>,
+               grid_for(heads * ceil_div(p.args.length, kWarps * 16), 1, kName),
+               kWarps * 32, Layout::bytes(p.round), stream, p, kName);
+}
+
 template <int D>
 void attend_all_rounds(const IntervalAttentionArgs<bf16>& args, void* workspace,
                        cudaStream_t stream) {
@@ -261,21 +270,23 @@ void attend_all_rounds(const IntervalAttentionArgs<bf16>& args, void* workspace,
   constexpr int kHalo = D <= 64 ? 64 : 32;
   constexpr int kBlocks = D <= 64 ? 4 : 3;
   using Layout = ForwardLayout<D, kWarps * 16, kHalo>;
+  using Small = ForwardLayout<D, kSmallWarps * 16, kSmallHalo>;
+  static_assert(Small::bytes(kMaxRounds - 1) <= kLeastSharedMemory);
   const int64_t rows = args.batch * args.heads * args.length;
   ForwardRound p = {args, nullptr, nullptr, 0, 0};
   auto* scales = static_cast<float*>(workspace);
   p.scales = scales;
   p.sums = scales + (rows + 3) / 4 * 4;
-  if (!args.k.data) inverse_norms(args, kLog2E, scales, stream);
   const int rounds = static_cast<int>(args.rounds.rounds);
+  require_room(Small::bytes(rounds - 1), rounds, D, "interval_attention");
+  if (!args.k.data) inverse_norms(args, kLog2E, scales, stream);
   for_each_group(args, [&](int first, int heads) {
     p.first_head = first;
-    const dim3 grid = grid_for(heads * ceil_div(args.length, kWarps * 16), 1,
-                               "interval_attention");
     for (int round = 0; round < rounds; ++round) {
       p.round = round;
-      launch_round(attend_round<D, kWarps, kHalo, kBlocks>, grid, kWarps * 32,
-                   Layout::bytes(round), stream, p, "interval_attention");
+      fits_shared_memory(Layout::bytes(round))
+          ? attend_one_round<D, kWarps, kHalo, kBlocks>(p, heads, stream)
+          : attend_one_round<D, kSmallWarps, kSmallHalo, 2>(p, heads, stream);
     }
   });
 }

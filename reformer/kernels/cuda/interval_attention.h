@@ -5,7 +5,9 @@
 // its order, neither begin nor end ever decreasing from place to place. All
 // orders that the library makes are so: a key's queries are then neighbours.
 // Rows begin at multiples of 16 bytes, d_head is a multiple of 8 up to 128,
-// length is at most 2^23, batch * heads at most 65535: else Error.
+// length is at most 2^23, batch * heads at most 65535: else Error. Up to 64
+// rounds fit on every GPU, more where it has more than 99 KB of shared memory a
+// block; Error before any work where they do not.
 //
 // Everything runs on `stream` and is the same bits from run to run, for a row
 // alone and in a batch.

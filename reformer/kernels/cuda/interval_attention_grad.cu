@@ -339,6 +339,18 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   }
 }
 
+template <int D, int kWarps, int kHalo, int kBlocks, bool kKeep>
+void collect_one_round(const BackwardRound& p, int heads, cudaStream_t stream) {
+  using Layout = BackwardLayout<D, kWarps * 16, kHalo, kKeep>;
+  constexpr const char* kName = "interval_attention_grad";
+  const auto& forward = p.args.forward;
+  launch_round(
+      collect_round<D, kWarps, kHalo, kBlocks, kKeep>,
+      grid_for(heads * ceil_div(forward.length, kWarps * 16), 1, kName),
+      kWarps * 32, Layout::bytes(p.round, forward.k.data == nullptr), stream, p,
+      kName);
+}
+
 template <int D>
 void collect_all_rounds(const IntervalAttentionGradArgs<bf16>& args,
                         void* workspace, cudaStream_t stream) {
@@ -346,7 +358,18 @@ void collect_all_rounds(const IntervalAttentionGradArgs<bf16>& args,
   constexpr int kWarps = 4;
   constexpr int kHalo = D <= 64 ? 64 : 32;
   constexpr int kBlocks = D <= 64 ? 3 : 2;
+  // Wide rows leave no room for what could be kept on smaller GPUs.
+  constexpr bool kAlways = D <= 64;
+  using Keeping = BackwardLayout<D, kWarps * 16, kHalo, true>;
+  using Layout = BackwardLayout<D, kWarps * 16, kHalo, kAlways>;
+  using Small = BackwardLayout<D, kSmallWarps * 16, kSmallHalo, false>;
+  static_assert(Small::bytes(kMaxRounds - 1, false) <= kLeastSharedMemory);
   const BackwardWorkspace cut(args);
+  const bool shared = !cut.separate;
+  const IntervalAttentionArgs<bf16>& forward = args.forward;
+  const int rounds = static_cast<int>(forward.rounds.rounds);
+  require_room(Small::bytes(rounds - 1, shared), rounds, D,
+               "interval_attention_grad");
   auto* statistics = static_cast<float2*>(workspace);
   auto* scales = static_cast<float*>(workspace) + 2 * cut.rows;
   float* q_sums = scales + cut.rows;
@@ -354,31 +377,20 @@ void collect_all_rounds(const IntervalAttentionGradArgs<bf16>& args,
   float* k_sums = v_sums + cut.sums;
   BackwardRound p = {args, statistics, scales, q_sums, v_sums, k_sums, 0, 0};
   row_statistics(args, statistics, stream);
-  if (!cut.separate) inverse_norms(args.forward, 1, scales, stream);
-  const IntervalAttentionArgs<bf16>& forward = args.forward;
-  const int rounds = static_cast<int>(forward.rounds.rounds);
-  const auto collect = [&](auto keep, const dim3& grid) {
-    using Layout = BackwardLayout<D, kWarps * 16, kHalo, keep>;
-    for (int round = 0; round < rounds; ++round) {
-      p.round = round;
-      launch_round(collect_round<D, kWarps, kHalo, kBlocks, keep>, grid,
-                   kWarps * 32, Layout::bytes(round, !cut.separate), stream, p,
-                   "interval_attention_grad");
-    }
-  };
-  // Wide rows leave no room for what could be kept on smaller GPUs.
-  constexpr bool kAlways = D <= 64;
-  const bool keep =
-      kAlways || BackwardLayout<D, kWarps * 16, kHalo, true>::bytes(
-                     rounds - 1, !cut.separate) <= most_shared_memory();
+  if (shared) inverse_norms(forward, 1, scales, stream);
+  const bool keep = fits_shared_memory(Keeping::bytes(rounds - 1, shared));
   for_each_group(forward, [&](int first, int heads) {
     p.first_head = first;
-    const dim3 grid = grid_for(heads * ceil_div(forward.length, kWarps * 16), 1,
-                               "interval_attention_grad");
-    if (keep) {
-      collect(std::true_type{}, grid);
-    } else {
-      collect(std::bool_constant<kAlways>{}, grid);
+    for (int round = 0; round < rounds; ++round) {
+      p.round = round;
+      if (keep) {
+        collect_one_round<D, kWarps, kHalo, kBlocks, true>(p, heads, stream);
+      } else if (fits_shared_memory(Layout::bytes(round, shared))) {
+        collect_one_round<D, kWarps, kHalo, kBlocks, kAlways>(p, heads, stream);
+      } else {
+        collect_one_round<D, kSmallWarps, kSmallHalo, 2, false>(p, heads,
+                                                                stream);
+      }
     }
   });
 }

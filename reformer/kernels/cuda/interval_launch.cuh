@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <type_traits>
 
 #include "reformer/kernels/cuda/interval_rows.cuh"
 #include "reformer/kernels/cuda/launch.h"
+#include "reformer/kernels/lsh_intervals.h"
 
 namespace reformer::kernels::cuda {
 
@@ -24,17 +26,38 @@ void with_padded_d(int64_t d, const Body& body) {
 
 // From compute capability 9.0 on, and only code that was compiled for it waits:
 // what the driver makes of older PTX does not. All kernels of one file are
-// compiled alike, so that the first of those with these Params answers for all.
+// compiled alike, so that the first of those with these Params answers for all,
+// on each device for itself.
 template <class Params>
 bool can_start_early(void (*kernel)(Params)) {
-  static const bool can = [&] {
-    cudaFuncAttributes attributes;
-    check(cudaFuncGetAttributes(&attributes,
-                                reinterpret_cast<const void*>(kernel)),
-          "cudaFuncGetAttributes");
-    return attributes.ptxVersion >= 90;
-  }();
+  constexpr int kDevices = 64;  // that are remembered
+  enum : int { kUnknown, kCan, kCannot };
+  static std::atomic<int> known[kDevices];
+  const int device = current_device();
+  if (device < kDevices && known[device] != kUnknown) {
+    return known[device] == kCan;
+  }
+  cudaFuncAttributes attributes;
+  check(
+      cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)),
+      "cudaFuncGetAttributes");
+  const bool can = attributes.ptxVersion >= 90;
+  if (device < kDevices) known[device] = can ? kCan : kCannot;
   return can;
+}
+
+// Blocks of the kernels below are as large as fits two to four of them into a
+// multiprocessor of 227 KB. Where the tables of many rounds leave no room for
+// one, a round is taken by smaller blocks.
+inline constexpr int kSmallWarps = 2;
+inline constexpr int kSmallHalo = 16;
+
+// `bytes`: of a small block in the last round.
+inline void require_room(int64_t bytes, int64_t rounds, int64_t d,
+                         const char* what) {
+  require(fits_shared_memory(bytes), what, ": ", rounds, " rounds of d_head ",
+          d, " need ", bytes, " bytes of shared memory a block, this GPU has ",
+          most_shared_memory(), "; use fewer rounds");
 }
 
 inline int64_t padded_d(int64_t d) { return ceil_div(d, 32) * 32; }

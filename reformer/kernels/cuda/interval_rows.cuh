@@ -91,7 +91,7 @@ __device__ __forceinline__ void copy_rows(const RowsCopy (&copies)[kCopies],
                                           int d) {
   constexpr int kLanes = D <= 32 ? 4 : D <= 64 ? 8 : 16;  // of a row
   constexpr int kStep = kThreads / kLanes;
-  static_assert(kStep % 8 == 0);  // the swizzle stays
+  constexpr bool kSwizzleStays = kStep % 8 == 0;
   const int chunk = threadIdx.x % kLanes;
   const int lane_row = threadIdx.x / kLanes;
   if (kLanes * kChunk > D && chunk * kChunk >= D) return;
@@ -109,7 +109,8 @@ __device__ __forceinline__ void copy_rows(const RowsCopy (&copies)[kCopies],
           copies[c].from + (int64_t{max(row, 0)} * copies[c].stride + column),
           real);
     }
-    to += kStep * RowTile<D>::kRowBytes;
+    to = kSwizzleStays ? to + kStep * RowTile<D>::kRowBytes
+                       : RowTile<D>::offset(first + r + kStep, chunk);
   }
 }
 

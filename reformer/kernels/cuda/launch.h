@@ -3,7 +3,10 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <limits>
 
 #include "reformer/core/errors.h"
 
@@ -33,12 +36,16 @@ inline dim3 grid_for(int64_t n, int64_t items_per_block, const char* kernel) {
   return dim3(static_cast<unsigned>(blocks));
 }
 
+inline int current_device() {
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  return device;
+}
+
 // Of the current device.
 inline int device_attribute(cudaDeviceAttr attribute) {
-  int device = 0;
   int value = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&value, attribute, device),
+  check(cudaDeviceGetAttribute(&value, attribute, current_device()),
         "cudaDeviceGetAttribute");
   return value;
 }
@@ -47,15 +54,32 @@ inline int multiprocessors() {
   return device_attribute(cudaDevAttrMultiProcessorCount);
 }
 
-// The most that a block may have, in bytes.
+// What a block may have on every GPU from compute capability 8.0 on, in bytes:
+// as much as 8.6 and 8.9 have.
+inline constexpr int64_t kLeastSharedMemory = 99 * 1024;
+
+// No GPU has more than this while a test lowers it: how the least of them is
+// tested on the largest.
+inline std::atomic<int> shared_memory_for_tests{
+    std::numeric_limits<int>::max()};
+
+// The most that a block may have on the current device, in bytes.
 inline int most_shared_memory() {
-  return device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  return std::min(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+                  shared_memory_for_tests.load(std::memory_order_relaxed));
+}
+
+// Asks the device only where the answer depends on it.
+inline bool fits_shared_memory(int64_t bytes) {
+  return bytes <= kLeastSharedMemory || bytes <= most_shared_memory();
 }
 
 // More than 48 KB of dynamic shared memory must be asked for.
 template <class Kernel>
 void allow_shared_memory(Kernel* kernel, int64_t bytes, const char* name) {
   if (bytes <= 48 * 1024) return;
+  require(bytes <= shared_memory_for_tests.load(std::memory_order_relaxed),
+          name, ": a block would need ", bytes, " bytes of shared memory");
   check(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            static_cast<int>(bytes)),

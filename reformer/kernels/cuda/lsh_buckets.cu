@@ -18,7 +18,9 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kColumns = 8;   // of one mma.m16n8k16
 constexpr int kDepth = 32;    // elements that one 16-byte B fragment covers
 constexpr int kMaxTiles = 8;  // 64 columns: half of the 128 plain buckets
-constexpr int64_t kMaxRotationBytes = 64 * 1024;  // of shared memory
+// Of shared memory; a round of the most factors, of 32 each, needs no more.
+constexpr int64_t kMaxRotationBytes = 64 * 1024;
+static_assert(kMaxRotationBytes <= kLeastSharedMemory);
 
 template <class T>
 constexpr int kParts = 3;  // bf16 numbers that make up a T

@@ -229,6 +229,37 @@ void launch_for_one(const RowProductsArgs<T>& args, int64_t outputs,
   launch<T, 1, 1>(args, outputs, stream);
 }
 
+// The same of rows [first, first + rows) alone.
+template <class T>
+RowProductsArgs<T> some_rows(RowProductsArgs<T> args, int64_t first,
+                             int64_t rows) {
+  constexpr int64_t kOwn = sizeof(T);
+  constexpr int64_t kWide = sizeof(float);
+  const int64_t x_bytes = args.norm_weight != nullptr ? kWide : kOwn;
+  const int64_t y_bytes = args.result == RowResult::kRounded ? kOwn : kWide;
+  args.x = static_cast<const char*>(args.x) + first * args.width * x_bytes;
+  for (int64_t i = 0; i < args.n_products; ++i) {
+    auto& product = args.products[i];
+    product.y =
+        static_cast<char*>(product.y) + first * product.outputs * y_bytes;
+  }
+  args.rows = rows;
+  return args;
+}
+
+// More than four rows, which together are too much for the shared memory of
+// some GPUs where they are wide: there the matrices are read twice.
+template <class T>
+void launch_for_many(const RowProductsArgs<T>& args, int64_t outputs,
+                     void* stream) {
+  static_assert(4 * kMaxRowBytes <= kLeastSharedMemory);
+  if (fits_shared_memory(8 * args.width * int64_t{sizeof(T)})) {
+    return launch<T, 8, 1>(args, outputs, stream);
+  }
+  launch<T, 4, 1>(some_rows(args, 0, 4), outputs, stream);
+  launch<T, 4, 1>(some_rows(args, 4, args.rows - 4), outputs, stream);
+}
+
 template <class T>
 void run(const RowProductsArgs<T>& args, void* stream) {
   int64_t outputs = 0;
@@ -238,7 +269,7 @@ void run(const RowProductsArgs<T>& args, void* stream) {
   if (args.rows == 1) return launch_for_one(args, outputs, stream);
   if (args.rows == 2) return launch<T, 2, 1>(args, outputs, stream);
   if (args.rows <= 4) return launch<T, 4, 1>(args, outputs, stream);
-  launch<T, 8, 1>(args, outputs, stream);
+  launch_for_many(args, outputs, stream);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "reformer/kernels/cuda/interval_attention.h"
 #include "reformer/kernels/device.h"
 #include "reformer/kernels/device_graph.h"
+#include "reformer/kernels/embedding_gradient.h"
 #include "reformer/kernels/gelu_gradient.h"
 #include "reformer/kernels/interval_statistics.h"
 #include "reformer/kernels/key_value_pages.h"
@@ -33,6 +34,7 @@ std::string why_unavailable() {
   return "this program was built without CUDA kernels, because CMake found no "
          "nvcc";
 }
+std::string why_unfit(int) { return why_unavailable(); }
 std::string device_name() { absent(); }
 
 void begin_recording(void*) { absent(); }
@@ -56,6 +58,8 @@ void interval_statistics(const IntervalStatisticsArgs&, IntervalStatistics*,
 void counter_dropout(const CounterDropoutArgs<float>&, void*) { absent(); }
 void counter_dropout(const CounterDropoutArgs<Bf16>&, void*) { absent(); }
 
+int64_t embedding_gradient_partials(int64_t, int64_t) { absent(); }
+void embedding_gradient(const EmbeddingGradientArgs&, void*) { absent(); }
 void gelu_gradient(const GeluGradientArgs&, void*) { absent(); }
 void layer_norm(const LayerNormArgs<float>&, void*) { absent(); }
 void layer_norm(const LayerNormArgs<Bf16>&, void*) { absent(); }

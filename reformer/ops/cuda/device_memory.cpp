@@ -27,7 +27,9 @@ std::atomic<uint64_t> pools{0};
 }  // namespace
 
 int64_t device_memory_bytes(c10::Device device) {
-  const auto [free, total] = allocator().getMemoryInfo(device.index());
+  // A device without a number is the first.
+  const auto index = std::max<c10::DeviceIndex>(device.index(), 0);
+  const auto [free, total] = allocator().getMemoryInfo(index);
   return static_cast<int64_t>(total);
 }
 
