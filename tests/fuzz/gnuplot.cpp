@@ -1,5 +1,7 @@
 // cli/curves and cli/position_losses: texts of strangers stay texts, and never
 // become statements of gnuplot's.
+#include <algorithm>
+
 #include "cli/curves.h"
 #include "cli/position_losses.h"
 #include "tests/fuzz/gnuplot_lexer.h"
@@ -70,6 +72,11 @@ void compare(const std::string& given, const std::string& plain) {
   law(one.statements == other.statements, "no text becomes a statement");
   law(one.strings.size() == other.strings.size(),
       "every text becomes one string");
+  for (const auto& string : one.strings) {
+    law(std::none_of(string.begin(), string.end(),
+                     [](unsigned char c) { return c < ' ' || c == 127; }),
+        "no string holds a control character");
+  }
 }
 
 std::string seed(const std::string& text) {
