@@ -9,8 +9,8 @@
 //   DIR/best                   a link to the best, for people: the newest
 //                              checkpoint with the file `best` is the one
 //   DIR/run.lock               while a run goes on; after a kill it means
-//   nothing DIR/step-00001000.old/     only after a kill while step 1000 was
-//   saved a
+//                              nothing
+//   DIR/step-00001000.old/     only after a kill while step 1000 was saved a
 //                              second time: the first one
 //   DIR/.tmp-NAME-PID          only after a kill: what was being written or
 //                              removed, NAME one of these; the next save
