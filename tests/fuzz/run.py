@@ -25,7 +25,7 @@ JSON = ["config", "costs", "experiment", "metrics", "settings", "state"]
 # worth it. LeakSanitizer is off: LibTorch keeps what it registers until the
 # end, and asking after each input would take longer than the input.
 OPTIONS = ["-rss_limit_mb=2048", "-malloc_limit_mb=512",
-           "-timeout=10", "-print_final_stats=1", "-detect_leaks=0",
+           "-timeout=30", "-print_final_stats=1", "-detect_leaks=0",
            "-reload=0"]
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=0",
               "UBSAN_OPTIONS": "print_stacktrace=1",
