@@ -41,14 +41,13 @@ void limit_scans(j_common_ptr jpeg) {
 // with unwind tables, as every x86-64 and ARM64 library has.)
 class Decompression {
  public:
-  explicit Decompression(std::span<const uint8_t> bytes) {
+  Decompression() {
     jpeg_.err = jpeg_std_error(&errors_);
     errors_.error_exit = throw_fault;
     errors_.emit_message = take_message;
     jpeg_create_decompress(&jpeg_);
     progress_.progress_monitor = limit_scans;
     jpeg_.progress = &progress_;
-    jpeg_mem_src(&jpeg_, bytes.data(), bytes.size());
   }
   ~Decompression() { jpeg_destroy_decompress(&jpeg_); }
   Decompression(const Decompression&) = delete;
@@ -79,7 +78,8 @@ void put_cmyk_row(const std::vector<uint8_t>& cmyk, uint8_t* rgb) {
 }  // namespace
 
 Image decode_jpeg(std::span<const uint8_t> bytes) {
-  Decompression jpeg(bytes);
+  Decompression jpeg;
+  jpeg_mem_src(jpeg.get(), bytes.data(), bytes.size());  // throws for none
   jpeg_read_header(jpeg.get(), TRUE);
   require_possible_size("JPEG", jpeg->image_width, jpeg->image_height,
                         bytes.size());

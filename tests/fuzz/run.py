@@ -23,12 +23,10 @@ LONGEST = {"settings": 96, "command_line": 512, "gnuplot": 1024, "jpeg": 1024,
            "png": 1024}
 JSON = ["config", "costs", "experiment", "metrics", "settings", "state"]
 # An allocation beyond malloc_limit_mb is a finding: no input of 4 KiB is
-# worth it. LeakSanitizer is off: LibTorch keeps what it registers until the
-# end, and asking after each input would take longer than the input.
+# worth it.
 OPTIONS = ["-rss_limit_mb=2048", "-malloc_limit_mb=512",
-           "-timeout=30", "-print_final_stats=1", "-detect_leaks=0",
-           "-reload=0"]
-SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=0",
+           "-timeout=30", "-print_final_stats=1", "-reload=0"]
+SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1",
               "UBSAN_OPTIONS": "print_stacktrace=1",
               "OMP_NUM_THREADS": "1"}
 
