@@ -3,8 +3,8 @@
 BUILD is the folder that `cmake --preset fuzz` builds in. Each fuzzer starts
 from seeds that it writes itself and from what former runs found interesting
 (BUILD/corpus/NAME), and tries N inputs. An input that is a finding lies in
-BUILD/findings/NAME afterwards, with the fuzzer's words beside it. Prints a
-line for each fuzzer; the exit status is 1 after a finding.
+BUILD/findings/NAME afterwards; BUILD/logs/NAME is what the fuzzer says. Prints
+a line for each fuzzer; the exit status is 1 after a finding.
 """
 import argparse
 import concurrent.futures
@@ -45,6 +45,7 @@ class Fuzzer:
         self.program = build / "tests" / "fuzz" / f"fuzz_{name}"
         self.corpus = build / "corpus" / name
         self.findings = build / "findings" / name
+        self.log = build / "logs" / name  # grows while it runs
 
     def command(self, runs):
         words = [self.program, f"-runs={runs}", *OPTIONS,
@@ -58,7 +59,7 @@ class Fuzzer:
     def run(self, runs):
         """True where nothing was found."""
         shutil.rmtree(self.findings, ignore_errors=True)
-        for folder in self.corpus, self.findings:
+        for folder in self.corpus, self.findings, self.log.parent:
             folder.mkdir(parents=True, exist_ok=True)
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         start = time.monotonic()
@@ -66,24 +67,23 @@ class Fuzzer:
             environment = {**os.environ, **SANITIZERS, "TMPDIR": scratch}
             subprocess.run([self.program, f"--seeds={self.corpus}"],
                            check=True, env=environment)
-            run = subprocess.run(self.command(runs), env=environment,
-                                 stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.PIPE)
-        log = run.stderr.decode(errors="replace")
-        self.report(run.returncode, log, time.monotonic() - start)
+            with open(self.log, "wb") as log:
+                run = subprocess.run(self.command(runs), env=environment,
+                                     stdout=subprocess.DEVNULL, stderr=log)
+        self.report(run.returncode, time.monotonic() - start)
         return run.returncode == 0
 
-    def report(self, status, log, seconds):
+    def report(self, status, seconds):
+        log = self.log.read_text(errors="replace")
         executions, cov, ft = numbers_in(log)
         print(f"{self.name:14} {executions:12,} {seconds:9.0f} {cov:>7} "
               f"{ft:>7}  {'-' if status == 0 else 'FOUND'}", flush=True)
         if status == 0:
             self.findings.rmdir()
             return
-        (self.findings / "log").write_text(log)
         words = "runtime error:|ERROR:|what\\(\\):| in reformer::"
         said = [line for line in log.splitlines() if re.search(words, line)]
-        print(f"{self.name}: see {self.findings}/log\n  " +
+        print(f"{self.name}: see {self.findings} and {self.log}\n  " +
               "\n  ".join(said[:8]), file=sys.stderr)
 
 
