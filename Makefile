@@ -11,7 +11,7 @@ WERROR := $(if $(CI),ON,OFF)
 configure = @cmake -DREFORMER_WERROR=$(WERROR) >/dev/null --preset
 build = @cmake --build --parallel $(JOBS) --preset
 
-.PHONY: all demo test test-asan bench format clean help setup
+.PHONY: all demo test test-asan test-tsan bench format clean help setup
 .DEFAULT_GOAL := all
 
 all: setup  ## build build/reformer and the library (this is plain `make`)
@@ -28,6 +28,11 @@ test-asan: setup  ## run the tests under address and undefined sanitizers
 	$(configure) asan
 	$(build) asan --target test_programs
 	@ctest --preset asan
+
+test-tsan: setup  ## run what has threads under the thread sanitizer
+	$(configure) tsan
+	$(build) tsan --target kernel_tests model_tests
+	@ctest --preset tsan
 
 demo: all  ## train a small Reformer, evaluate it, draw its loss
 	@tools/setup gnuplot

@@ -22,6 +22,11 @@ if(REFORMER_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
+if(REFORMER_TSAN)
+  add_cxx_options(-O1 -fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+endif()
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
