@@ -90,7 +90,7 @@ TEST(Threads, WriteTheMetricsOfTheirRunsAtOnce) {
   at_once([&](int i) {
     const auto run = folder / ("run-" + std::to_string(i));
     std::filesystem::create_directory(run);
-    MetricsWriter writer(run, /*resume_step=*/0);
+    MetricsWriter writer(run, MetricsStart{});
     for (int64_t step = 1; step <= 20; ++step) {
       writer.write(step, {{"train/loss", double(step + i)}});
     }
