@@ -34,7 +34,7 @@ void execute(const std::string& input) {
   put_scratch("metrics.jsonl", input);
   const auto lines = read_metrics(folder);
   const int64_t step = resume_step(lines);
-  MetricsWriter(folder, step).write(step, {{"new", 1}});
+  MetricsWriter(folder, {step}).write(step, {{"new", 1}});
   remove_events(folder);
   const auto kept =
       std::count_if(lines.begin(), lines.end(),
