@@ -29,9 +29,33 @@ class PngImage {
   png_image image_{};
 };
 
+size_t big_endian(std::span<const uint8_t> bytes) {
+  size_t value = 0;
+  for (const uint8_t byte : bytes) value = value << 8 | byte;
+  return value;
+}
+
+// libpng takes memory for a chunk before it looks whether the chunk is there: 2
+// GiB for a file of 56 bytes. A chunk is a length, a kind, its bytes and a sum.
+void require_chunks_within(std::span<const uint8_t> bytes) {
+  constexpr size_t kSignature = 8;
+  constexpr size_t kAround = 12;
+  constexpr size_t kIend = 0x49454e44;
+  size_t kind = 0;
+  for (size_t at = kSignature; kind != kIend && at + kAround <= bytes.size();) {
+    const size_t length = big_endian(bytes.subspan(at, 4));
+    const size_t left = bytes.size() - at - kAround;
+    require(length <= left, "PNG: a part of it claims ", length,
+            " bytes, of which there are ", left);
+    kind = big_endian(bytes.subspan(at + 4, 4));
+    at += kAround + length;
+  }
+}
+
 }  // namespace
 
 Image decode_png(std::span<const uint8_t> bytes) {
+  require_chunks_within(bytes);
   PngImage png;
   png.require_good(
       png_image_begin_read_from_memory(png.get(), bytes.data(), bytes.size()));

@@ -122,6 +122,21 @@ TEST(DecodeImage, PicturesThatAFileCannotHoldAreErrors) {
             "PNG: 2147483648 x 1073741824 pixels are too many");
 }
 
+// Found by tests/fuzz/png.cpp: libpng took 1.5 GB for the 56 bytes of a file.
+TEST(DecodeImage, PartsThatAreNotThereAreErrorsBeforeMemoryIsTaken) {
+  auto png = png_bytes(gradient(8, 8));
+  png.insert(33, std::string("\x5b\x00\x00\x01zTXt", 8));
+  EXPECT_EQ(error_with(png),
+            "PNG: a part of it claims 1526726657 bytes, of "
+            "which there are " +
+                std::to_string(png.size() - 45));
+}
+
+TEST(DecodeImage, BytesBehindTheEndOfAPngMayBeAnything) {
+  const auto image = gradient(8, 8);
+  EXPECT_EQ(decoded(png_bytes(image) + std::string(40, '\xff')).rgb, image.rgb);
+}
+
 TEST(DecodeImage, ThousandsOfScansAreAnError) {
   const auto image = gradient(40, 25);
   const auto once = decoded(progressive_jpeg_bytes(image, 0));

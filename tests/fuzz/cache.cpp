@@ -20,7 +20,7 @@ enum Right : uint8_t { kMagic = 1, kSizes = 2, kTailHash = 4, kHash = 8 };
 
 // Zeros between header and payload are left out of the input.
 std::string seed_of(const std::string& payload, const std::string& labels) {
-  const std::string path = scratch_folder() + "/seed";
+  const std::string path = scratch_folder("cache") + "/seed";
   {
     CacheWriter writer(path, kKey);
     writer.append(
@@ -79,7 +79,8 @@ void execute(const std::string& input) {
     bytes.resize(kHeaderBytes, '\0');
     bytes += contents;
   }
-  const auto cache = CacheFile::open(put_scratch("cache", bytes), kKey);
+  const auto cache = CacheFile::open(
+      put_file(scratch_folder("cache") + "/cache", bytes), kKey);
   if (!cache) return;
   law(cache->size() >= 0 && cache->size() <= std::ssize(bytes),
       "the payload is in the file");

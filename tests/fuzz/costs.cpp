@@ -20,10 +20,10 @@ std::vector<std::string> seeds() {
 }
 
 void execute(const std::string& input) {
-  put_scratch(cli::kCostsFile, input);
+  put_file(scratch_folder("costs") + "/" + cli::kCostsFile, input);
   const std::atomic<bool> stop = false;
-  const auto costs =
-      cli::measured_costs(scratch_folder(), /*points=*/{}, at::kCPU, stop);
+  const auto costs = cli::measured_costs(scratch_folder("costs"), /*points=*/{},
+                                         at::kCPU, stop);
   law(costs && costs->empty(), "nothing was asked for");
 }
 

@@ -47,9 +47,11 @@ void remove_caches(const std::string& folder) {
 void execute(const std::string& input) {
   if (input.size() < 2) return;
   const auto choice = static_cast<uint8_t>(input[0]);
-  const std::string path = put_scratch(
-      kArchiveNames[choice % kArchiveNames.size()], input.substr(1));
-  const std::string caches = scratch_folder() + "/caches";
+  const std::string path =
+      put_file(scratch_folder("data_set") + "/" +
+                   kArchiveNames[choice % kArchiveNames.size()],
+               input.substr(1));
+  const std::string caches = scratch_folder("data_set") + "/caches";
   std::filesystem::create_directory(caches);
   remove_caches(caches);
   DecodeObserver observer;

@@ -21,9 +21,9 @@ std::vector<std::string> seeds() {
 }
 
 void execute(const std::string& input) {
-  const std::string& folder = scratch_folder();
+  const std::string folder = scratch_folder("experiment");
   std::filesystem::create_directory(folder + "/a-run");  // it was begun
-  put_scratch("experiment.json", input);
+  put_file(folder + "/experiment.json", input);
   cli::ExperimentOptions options(kName);
   options.out = folder;
   const auto settings = cli::settings_of(options, {});

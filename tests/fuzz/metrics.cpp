@@ -30,8 +30,8 @@ void remove_events(const std::string& folder) {
 }
 
 void execute(const std::string& input) {
-  const std::string& folder = scratch_folder();
-  put_scratch("metrics.jsonl", input);
+  const std::string folder = scratch_folder("metrics");
+  put_file(folder + "/metrics.jsonl", input);
   const auto lines = read_metrics(folder);
   const int64_t step = resume_step(lines);
   MetricsWriter(folder, {step}).write(step, {{"new", 1}});

@@ -19,13 +19,14 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Bytes of an input: longer ones are slower, and no wiser.
-LONGEST = {"settings": 256, "command_line": 512, "gnuplot": 1024}
+LONGEST = {"settings": 96, "command_line": 512, "gnuplot": 1024, "jpeg": 1024,
+           "png": 1024}
 JSON = ["config", "costs", "experiment", "metrics", "settings", "state"]
 # An allocation beyond malloc_limit_mb is a finding: no input of 4 KiB is
 # worth it. LeakSanitizer is off: LibTorch keeps what it registers until the
 # end, and asking after each input would take longer than the input.
 OPTIONS = ["-rss_limit_mb=2048", "-malloc_limit_mb=512",
-           "-timeout=10", "-print_final_stats=1", "-detect_leaks=0",
+           "-timeout=30", "-print_final_stats=1", "-detect_leaks=0",
            "-reload=0"]
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=0",
               "UBSAN_OPTIONS": "print_stacktrace=1",

@@ -19,7 +19,7 @@ std::string plain(std::string header, const std::string& data) {
 
 std::string written(const std::vector<NamedTensor>& tensors,
                     const Metadata& metadata) {
-  const std::string path = scratch_folder() + "/seed";
+  const std::string path = scratch_folder("safetensors") + "/seed";
   write_safetensors(path, tensors, metadata);
   return bytes_of(path);
 }
@@ -41,11 +41,12 @@ std::vector<std::string> seeds() {
 }
 
 void execute(const std::string& input) {
-  const auto file = read_safetensors(put_scratch("file", input));
+  const auto file = read_safetensors(
+      put_file(scratch_folder("safetensors") + "/file", input));
   size_t bytes = 0;
   for (const auto& tensor : file.tensors) bytes += tensor.value.nbytes();
   law(bytes < input.size(), "tensors are no larger than their file");
-  const std::string path = scratch_folder() + "/again";
+  const std::string path = scratch_folder("safetensors") + "/again";
   const auto checksum = write_safetensors(path, file.tensors, file.metadata);
   const auto again = read_safetensors(path);
   law(again.checksum == checksum, "what was written has its checksum");

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -30,13 +31,14 @@ struct Folder {
 
 }  // namespace
 
-const std::string& scratch_folder() {
+std::string scratch_folder(const std::string& target) {
   static const Folder folder;
-  return folder.path;
+  const std::string path = folder.path + "/" + target;
+  ::mkdir(path.c_str(), 0700);
+  return path;
 }
 
-std::string put_scratch(const std::string& name, const std::string& bytes) {
-  const std::string path = scratch_folder() + "/" + name;
+std::string put_file(const std::string& path, const std::string& bytes) {
   const int file =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   const bool written = file >= 0 && ::write(file, bytes.data(), bytes.size()) ==

@@ -5,11 +5,12 @@
 
 namespace reformer::fuzz {
 
-// A folder of this process, removed at its end. In $TMPDIR where that is set:
-// tests/fuzz/run.py removes what a finding leaves behind.
-const std::string& scratch_folder();
+// A folder of this process for the target of that name, removed at its end. In
+// $TMPDIR where that is set: tests/fuzz/run.py removes what a finding leaves
+// behind.
+std::string scratch_folder(const std::string& target);
 
-// Replaces scratch_folder()/name and returns its path.
-std::string put_scratch(const std::string& name, const std::string& bytes);
+// Replaces the file and returns its path.
+std::string put_file(const std::string& path, const std::string& bytes);
 
 }  // namespace reformer::fuzz

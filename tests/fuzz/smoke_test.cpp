@@ -9,7 +9,7 @@
 namespace reformer::fuzz {
 namespace {
 
-constexpr int kMutants = 200;  // of each target
+constexpr int kMutants = 1000;  // of each target
 
 // Some bytes overwritten, cut out or repeated.
 std::string mutant_of(std::string input, std::mt19937& random) {
