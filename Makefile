@@ -14,7 +14,7 @@ build = @cmake --build --parallel $(JOBS) --preset
 # Inputs for each fuzzer.
 RUNS ?= 1000000
 
-.PHONY: all demo test test-asan fuzz bench format clean help setup
+.PHONY: all demo test test-asan test-tsan fuzz bench format clean help setup
 .DEFAULT_GOAL := all
 
 all: setup  ## build build/reformer and the library (this is plain `make`)
@@ -31,6 +31,11 @@ test-asan: setup  ## run the tests under address and undefined sanitizers
 	$(configure) asan
 	$(build) asan --target test_programs
 	@ctest --preset asan
+
+test-tsan: setup  ## run what has threads under the thread sanitizer
+	$(configure) tsan
+	$(build) tsan --target kernel_tests model_tests
+	@ctest --preset tsan
 
 fuzz: all  ## fuzz all readers with clang (RUNS=1000000, TARGET=npy)
 	@tools/setup clang

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/machine.h"
 #include "cli/output.h"
+#include "cli/printable.h"
 #include "reformer/core/errors.h"
 
 namespace reformer::cli {
@@ -20,8 +21,11 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
+// Sentences name files and settings, which may command a terminal.
 int fail(int status, const std::string& message) {
-  std::fprintf(stderr, "reformer: %s\n", message.c_str());
+  constexpr size_t kMostCharacters = 4000;
+  std::fprintf(stderr, "reformer: %s\n",
+               printable(message, kMostCharacters).c_str());
   return status;
 }
 

@@ -27,6 +27,11 @@ if(REFORMER_FUZZ)
   add_cxx_options(-g1 -UNDEBUG -fsanitize=fuzzer-no-link)
 endif()
 
+if(REFORMER_TSAN)
+  add_cxx_options(-O1 -fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+endif()
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")

@@ -188,6 +188,11 @@ class MistakesTest(unittest.TestCase):
         self.assert_refused(reformer("bench"), "required: attention, ")
         self.assert_refused(attention("--length"), "--length", "value")
 
+    def test_what_a_sentence_names_does_not_command_the_terminal(self):
+        run = reformer("info", "no\x1b[31m\nconfig")
+        self.assert_refused(run, "no\ufffd[31m\ufffdconfig")
+        self.assertNotIn("\x1b", run.stderr)
+
     def test_an_instruction_set_that_is_not_there_is_refused(self):
         self.assert_refused(
             reformer("bench", "attention", *TINY, env={"REFORMER_CPU": "mmx"}),

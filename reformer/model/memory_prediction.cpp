@@ -87,11 +87,22 @@ int64_t thread_scratch(const std::string& kind) {
   return kind == "full" ? 1 << 20 : 350 << 10;
 }
 
+// LibTorch's fp32 sums of dq: in a fixed order, and in bfloat16, one of each
+// part of the keys, of which there are as many as fill the GPU.
+int64_t query_gradient_sums(const Config& config, const Sizes& sizes) {
+  constexpr int64_t kMultiprocessors = 132;  // of an H100 or H200
+  const int64_t rows = config.train.batch * config.model.heads;
+  const bool in_parts = config.train.deterministic && sizes.compute != kFloat;
+  const int64_t parts =
+      in_parts ? (kMultiprocessors + rows - 1) / rows : int64_t{1};
+  return parts * sizes.heads / sizes.compute * kFloat;
+}
+
 // Of a GPU's kernels: statistics of rows, and fp32 sums of those heads whose
-// rounds are computed together; of LibTorch's, fp32 sums of dq.
+// rounds are computed together.
 int64_t device_scratch(const Config& config, const Sizes& sizes,
                        const std::string& kind, bool rounds) {
-  if (kind == "full") return sizes.heads / sizes.compute * kFloat;
+  if (kind == "full") return query_gradient_sums(config, sizes);
   const int64_t length = config.train.length;
   const int64_t heads = std::min((kernels::kRowsTogether + length - 1) / length,
                                  config.train.batch * config.model.heads);
