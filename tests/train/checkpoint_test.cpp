@@ -1,6 +1,7 @@
 #include "reformer/train/checkpoint.h"
 
 #include <ATen/ops/zeros.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -362,9 +363,12 @@ TEST_F(CheckpointTest, WhatMayBeGoodIsNotToBeMovedAside) {
     const bool root = ::geteuid() == 0;
     if (root && ::seteuid(65534) != 0) GTEST_SKIP() << "root reads anything";
     const auto said = latest_error();
+    const bool reachable =
+        ::faccessat(AT_FDCWD, run_.c_str(), R_OK | X_OK, AT_EACCESS) == 0;
     if (root) {
       ASSERT_EQ(::seteuid(0), 0);
     }
+    if (!reachable) GTEST_SKIP() << "others may not enter " << run_;
     EXPECT_EQ(said, second + "/" + name + ": cannot read: Permission denied");
     fs::permissions(second + "/" + name, fs::perms(0644));
   }
@@ -390,8 +394,7 @@ TEST_F(CheckpointTest, AFieldThatIsNoNumberIsNamed) {
   EXPECT_NE(with("step", "-1").find("cannot be negative"), std::string::npos);
   EXPECT_NE(with("step", "18446744073709551615").find("a whole number"),
             std::string::npos);
-  EXPECT_NE(with("best_loss", "1e400").find("is too large"),
-            std::string::npos);
+  EXPECT_NE(with("best_loss", "1e400").find("is too large"), std::string::npos);
   EXPECT_NE(with("has_best", "7").find("has_best: is not what"),
             std::string::npos);
 }
