@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "cli/config_options.h"
 #include "cli/json_numbers.h"
@@ -16,6 +14,7 @@
 #include "reformer/core/config_library.h"
 #include "reformer/core/errors.h"
 #include "reformer/core/json_text.h"
+#include "reformer/train/input_file.h"
 
 namespace reformer::cli {
 namespace {
@@ -95,12 +94,10 @@ Json parsed(const std::string& text) {
 std::optional<ExperimentSettings> begun_with(const ExperimentOptions& options) {
   if (!has_results(options.out)) return {};
   const std::string path = file_of(options).string();
-  std::ifstream file(path);
-  if (!file.is_open()) return {};
-  std::ostringstream text;
-  text << file.rdbuf();
+  if (!std::filesystem::exists(path)) return {};
+  const std::string text = read_text(path);
   try {
-    const auto json = parsed(text.str());
+    const auto json = parsed(text);
     require(json.at("experiment") == options.name, options.out, ": holds ",
             printable(json.at("experiment").get<std::string>()), ", not ",
             options.name, "; choose another --out");

@@ -6,10 +6,14 @@
 #include <cstdio>
 #include <cstring>
 
+#include "cli/printable.h"
 #include "reformer/core/errors.h"
 
 namespace reformer::cli {
 namespace {
+
+// Names of files and members may command a terminal.
+constexpr size_t kMostCharacters = 4000;
 
 void print_aside(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
@@ -33,12 +37,13 @@ Report::~Report() { clear_progress(); }
 
 void Report::progress(const std::string& what) {
   clear_progress();
-  print_aside(updates_ ? what : what + "\n");
+  const std::string shown = printable(what, kMostCharacters);
+  print_aside(updates_ ? shown : shown + "\n");
 }
 
 void Report::note(const std::string& sentence) {
   clear_progress();
-  print_aside("note: " + sentence + "\n");
+  print_aside("note: " + printable(sentence, kMostCharacters) + "\n");
 }
 
 void Report::text(const std::string& table_lines) {

@@ -1,8 +1,8 @@
 #include "cli/step_costs.h"
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/experiment_settings.h"
 #include "cli/json_numbers.h"
@@ -14,6 +14,7 @@
 #include "reformer/core/errors.h"
 #include "reformer/core/json_text.h"
 #include "reformer/model/prediction.h"
+#include "reformer/train/input_file.h"
 
 namespace reformer::cli {
 namespace {
@@ -49,8 +50,9 @@ StepCost cost_of(const Json& row) {
 
 std::vector<StepCost> read_costs(const std::string& path) {
   std::vector<StepCost> costs;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
+  if (!std::filesystem::exists(path)) return costs;
+  std::istringstream text(read_text(path));
+  for (std::string line; std::getline(text, line);) {
     try {
       costs.push_back(cost_of(parse_json<Json>(line)));
     } catch (const std::exception&) {

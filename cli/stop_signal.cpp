@@ -11,7 +11,9 @@ void request(int signal) {
   requested = true;
   // A terminal that is closed sends two: the shell's, and the system's when the
   // shell ends.
-  if (signal != SIGHUP) std::signal(signal, SIG_DFL);
+  if (signal == SIGHUP) return;
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
 }
 
 // A program under nohup stays when its terminal goes.

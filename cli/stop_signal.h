@@ -5,9 +5,9 @@
 
 namespace reformer::cli {
 
-// True from the first of these signals on. A second SIGINT or SIGTERM ends the
-// process at once. SIGHUP, a terminal that has gone, stays ignored where it was
-// (nohup). Installs the handlers when first called.
+// True from the first of these signals on. After a SIGINT or SIGTERM the next
+// of either ends the process at once. SIGHUP, a terminal that has gone, stays
+// ignored where it was (nohup). Installs the handlers when first called.
 const std::atomic<bool>& stop_requested();
 
 }  // namespace reformer::cli

@@ -32,7 +32,10 @@ bool train_or_resume(const ExperimentRun& run, at::Device device,
   const bool resume = is_begun(run);
   if (resume) require_same_settings(run);
   const auto latest = load_latest_checkpoint(run.folder);
-  if (latest && latest->step >= run.config.train.steps) return true;
+  // It saves before it evaluates for the last time.
+  const bool done = latest && latest->step >= run.config.train.steps &&
+                    latest->evaluated_step == latest->step;
+  if (done) return true;
   const auto task = open_task(run.config, &stop);
   TrainScreen screen(*task);
   screen.say(run.title + ": " + run.folder + "\n");

@@ -124,8 +124,8 @@ struct TrainConfig {
       "memory suffices");
     v("train.deterministic", deterministic,
       "the same bits every time on the same GPU; false: layers of full "
-      "attention take kernels whose gradients add in any order and are faster, "
-      "nothing else changes");
+      "attention take kernels whose gradients add in any order, in half the "
+      "time or less, nothing else changes");
     v("train.parameters", parameters,
       "where those of the blocks live, with their optimizer state: device, or "
       "host, from where each block's arrive ahead of its computation");

@@ -6,9 +6,9 @@
 
 namespace reformer {
 
-// Bytes that programs can have here at most: what is built in and the swap, or
-// what the container (its cgroup) is granted, if that is less. What needs more
-// than this cannot work.
+// Bytes that programs can have here at most: what is built in, or what the
+// container (its cgroup) is granted if that is less, and the swap. What needs
+// more than this cannot work.
 int64_t machine_memory();
 
 // "12.3 GiB", for messages.

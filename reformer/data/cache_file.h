@@ -22,7 +22,7 @@ namespace reformer {
 
 inline constexpr int64_t kCacheBlock = kHashedBlock;
 
-// Of the source and the form: no two share one, by accident or on purpose.
+// Of the source (path, names, sizes, times, first and last bytes) and the form.
 using CacheKey = Sha256Digest;
 
 struct CacheHeader {

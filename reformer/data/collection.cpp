@@ -62,21 +62,28 @@ bool is_hidden(const std::string& name) {
 
 // `path` is the way to it from anywhere, `name` that from the collection: empty
 // where the collection is this very archive, whose members then are by their
-// own names. An archive may hold itself: `depth` are those around it.
+// own names. An archive may hold itself: `depth` are those around it. `count`
+// is told of everything that comes out, archives too: many that hold nothing
+// take their time as well.
 void visit_all(const std::string& path, const std::string& name,
-               ByteStream& bytes, const VisitMember& visit, int depth = 0) {
+               ByteStream& bytes, const VisitMember& visit,
+               const std::function<void(size_t)>& count, int depth = 0) {
+  constexpr size_t kMember = 512;  // bytes that even an empty one counts as
   constexpr int kDeepest = 8;
   require(depth < kDeepest, "cannot read ", path,
           ": archives within archives, more than ", kDeepest,
           " of them; unpack it by hand, or leave it out");
   for_each_in_archive(
       path, bytes, [&](const std::string& inner, ByteStream& member) {
+        count(kMember);
         if (is_hidden(inner)) return;
         const std::string whole = name.empty() ? inner : name + "/" + inner;
+        CountedStream counted(member, count);
         if (archive_kind(inner) == ArchiveKind::kNone) {
-          visit(whole, member);
+          visit(whole, counted);
         } else {
-          visit_all(path + "/" + inner, whole, member, visit, depth + 1);
+          visit_all(path + "/" + inner, whole, counted, visit, count,
+                    depth + 1);
         }
       });
 }
@@ -94,19 +101,17 @@ Collection::Collection(const std::string& path)
 void Collection::for_each(const VisitMember& visit) {
   int64_t before = 0;
   Expansion expansion(path_, size_);
-  const auto counted = [&](const std::string& name, ByteStream& member) {
-    CountedStream stream(member, [&](size_t n) { expansion.add_output(n); });
-    visit(name, stream);
-  };
+  const auto count = [&](size_t n) { expansion.add_output(n); };
   for (const auto& file : files_) {
-    visit_file(file, before, counted);
+    visit_file(file, before, visit, count);
     before += file.size;
     done_ = before;
   }
 }
 
 void Collection::visit_file(const ListedFile& file, int64_t before,
-                            const VisitMember& visit) {
+                            const VisitMember& visit,
+                            const std::function<void(size_t)>& count) {
   const bool archive = archive_kind(file.name) != ArchiveKind::kNone;
   if (file.size == 0 && !archive) {  // which no ByteFile opens
     NoBytes nothing;
@@ -115,7 +120,8 @@ void Collection::visit_file(const ListedFile& file, int64_t before,
   }
   FileStream bytes(file.path, before, done_);
   if (archive) {
-    visit_all(file.path, is_folder(path_) ? file.name : "", bytes, visit);
+    visit_all(file.path, is_folder(path_) ? file.name : "", bytes, visit,
+              count);
   } else {
     visit(file.name, bytes);
   }

@@ -1,7 +1,9 @@
 // Many files as one: a file, a folder or an archive, whatever holds whatever.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,7 +33,8 @@ class Collection {
 
  private:
   void visit_file(const ListedFile& file, int64_t before,
-                  const VisitMember& visit);
+                  const VisitMember& visit,
+                  const std::function<void(size_t)>& count);
 
   std::string path_;
   std::vector<ListedFile> files_;

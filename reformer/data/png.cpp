@@ -39,12 +39,14 @@ size_t big_endian(std::span<const uint8_t> bytes) {
 // GiB for a file of 56 bytes. A chunk is a length, a kind, its bytes and a sum.
 void require_chunks_within(std::span<const uint8_t> bytes) {
   constexpr size_t kSignature = 8;
+  constexpr size_t kBefore = 8;
   constexpr size_t kAround = 12;
   constexpr size_t kIend = 0x49454e44;
   size_t kind = 0;
-  for (size_t at = kSignature; kind != kIend && at + kAround <= bytes.size();) {
+  for (size_t at = kSignature; kind != kIend && at + kBefore <= bytes.size();) {
     const size_t length = big_endian(bytes.subspan(at, 4));
-    const size_t left = bytes.size() - at - kAround;
+    const size_t rest = bytes.size() - at;
+    const size_t left = rest > kAround ? rest - kAround : 0;
     require(length <= left, "PNG: a part of it claims ", length,
             " bytes, of which there are ", left);
     kind = big_endian(bytes.subspan(at + 4, 4));

@@ -50,9 +50,12 @@ void require_memory_for_parameters(const Config& config,
 
 void require_memory_for_step(const Config& config, const Placement& placement) {
   const auto bytes = c10::elementSize(placement.type);
-  require_parameters(config, placement, 2.0 * double(bytes),
-                     " parameters and their gradients");
   const auto& train = config.train;
+  // Gradients of blocks on the host stay there only where they wait for others.
+  const bool leave =
+      placement.blocks_on_host && train.accumulate == 1 && train.clip == 0;
+  require_parameters(config, placement, (leave ? 1.0 : 2.0) * double(bytes),
+                     leave ? " parameters" : " parameters and their gradients");
   require_memory(
       2.0 * double(bytes) * double(train.batch) * double(train.length) *
           double(config.model.d_model),

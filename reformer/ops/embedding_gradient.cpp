@@ -4,6 +4,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sort.h>
 
+#include <limits>
+
 #include "reformer/core/bucket_count.h"
 #include "reformer/core/errors.h"
 #include "reformer/kernels/embedding_gradient.h"
@@ -55,6 +57,11 @@ void add_embedding_gradient(const at::Tensor& sum, const at::Tensor& indices,
           at::toString(sum.scalar_type()), ", got ",
           at::toString(indices.scalar_type()), " and ",
           at::toString(d.scalar_type()));
+  require(indices.device() == d.device() && sum.device() == d.device() &&
+              d.size(0) <= std::numeric_limits<int32_t>::max(),
+          kOp, ": one device and fewer than 2^31 lookups are required, got ",
+          sum.device(), ", ", indices.device(), " and ", d.device(), ", ",
+          d.size(0), " lookups");
   const auto dense = indices.contiguous();
   if (d.is_cpu()) {
     sum.add_(at::embedding_dense_backward(d.contiguous(), dense, sum.size(0),

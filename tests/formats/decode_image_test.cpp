@@ -130,6 +130,9 @@ TEST(DecodeImage, PartsThatAreNotThereAreErrorsBeforeMemoryIsTaken) {
             "PNG: a part of it claims 1526726657 bytes, of "
             "which there are " +
                 std::to_string(png.size() - 45));
+  EXPECT_EQ(error_with(png.substr(0, 41)),
+            "PNG: a part of it claims 1526726657 bytes, of "
+            "which there are 0");
 }
 
 TEST(DecodeImage, BytesBehindTheEndOfAPngMayBeAnything) {

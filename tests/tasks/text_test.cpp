@@ -209,15 +209,17 @@ TEST_F(TextTaskTest, TheLongestFilesAreSplitAsOthersAre) {
   std::error_code too_long;
   const int64_t size = int64_t{1} << 57;
   std::filesystem::resize_file(path, size, too_long);
-  if (!too_long) {
-    config.task.data = path;
-    DecodeObserver nobody;
-    const TextTask task(config, nobody);
-    EXPECT_NEAR(double(task.evaluation_batches(Split::kTest)),
-                double(size) / 20 / 99, 2);
-    EXPECT_EQ(counted(task.training_batch(0)), std::string(99, '\0'));
+  if (too_long) {
+    std::filesystem::remove(path);
+    GTEST_SKIP() << "no such file is to be had here: " << too_long.message();
   }
-  std::filesystem::remove(path);
+  config.task.data = path;
+  DecodeObserver nobody;
+  const TextTask task(config, nobody);
+  std::filesystem::remove(path);  // it is open
+  EXPECT_NEAR(double(task.evaluation_batches(Split::kTest)),
+              double(size) / 20 / 99, 2);
+  EXPECT_EQ(counted(task.training_batch(0)), std::string(99, '\0'));
 }
 
 // Of everything that a run reads, wherever its bytes come from.

@@ -62,14 +62,18 @@ pid_t child_with_lock(const std::string& run) {
   EXPECT_EQ(::pipe(ready), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const RunLock lock(run);
-    (void)!::write(ready[1], "!", 1);
-    for (;;) ::pause();
+    try {
+      const RunLock lock(run);
+      (void)!::write(ready[1], "!", 1);
+      for (;;) ::pause();
+    } catch (...) {
+      ::_exit(1);
+    }
   }
+  ::close(ready[1]);
   char byte;
   EXPECT_EQ(::read(ready[0], &byte, 1), 1);
   ::close(ready[0]);
-  ::close(ready[1]);
   return child;
 }
 
