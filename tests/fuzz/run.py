@@ -19,7 +19,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Bytes of an input: longer ones are slower, and no wiser.
-LONGEST = {"settings": 96, "command_line": 512, "gnuplot": 1024, "jpeg": 1024,
+LONGEST = {"settings": 96, "command_line": 512, "gnuplot": 512, "jpeg": 1024,
            "png": 1024}
 JSON = ["config", "costs", "experiment", "metrics", "settings", "state"]
 # An allocation beyond malloc_limit_mb is a finding: no input of 4 KiB is
