@@ -13,10 +13,12 @@
 #include "cli/open_task.h"
 #include "cli/output.h"
 #include "cli/position_losses.h"
+#include "cli/repeat_losses.h"
 #include "cli/table.h"
 #include "reformer/core/errors.h"
 #include "reformer/model/prediction.h"
 #include "reformer/train/checkpoint.h"
+#include "reformer/train/repeats.h"
 #include "reformer/train/trainer.h"
 
 namespace reformer::cli {
@@ -25,11 +27,13 @@ namespace {
 struct EvalOptions {
   std::string directory;
   std::string data;
+  std::vector<std::string> assignments;  // --set key=value
   std::string split = "validation";
   std::vector<int64_t> rounds = {0};
   int64_t batches = 0;
   std::vector<int64_t> lengths = {0};  // 0: as in training
   bool by_position = false;
+  std::vector<int64_t> recall;  // distances
   std::string png;
   std::string device = "auto";
   int64_t threads = 0;
@@ -41,6 +45,11 @@ struct Point {
   int64_t length;
   int64_t rounds;
 };
+
+std::string label_of(const Point& point) {
+  return counted(point.length, "position") + ", " +
+         counted(point.rounds, "round");
+}
 
 std::string line_of(const Task& task, const Point& point, const Evaluation& e) {
   char text[160];
@@ -82,6 +91,19 @@ std::vector<int64_t> resolved(const std::vector<int64_t>& given, int64_t zero) {
     }
   }
   return values;
+}
+
+// Before data is opened: which distances fit is known then.
+void require_recallable(const Config& config,
+                        const std::vector<int64_t>& distances,
+                        const std::vector<int64_t>& lengths) {
+  if (distances.empty()) return;
+  require(config.task.name == "text",
+          "--recall: a model of text is required, task.name is ",
+          config.task.name);
+  for (const int64_t length : lengths) {
+    for (const int64_t distance : distances) repeat_layout(length, distance);
+  }
 }
 
 struct Sequences {
@@ -136,19 +158,27 @@ class Eval {
       }
     }
     if (options_.png.empty()) return;
-    draw_picture(
-        position_script(curves_,
-                        options_.directory + ", " + options_.split + " split",
-                        sequences_[0].task->metric_name()),
-        options_.png);
+    draw_picture(script(), options_.png);
     report_.note("the picture is " + options_.png);
   }
 
  private:
   static Checkpoint loaded(const EvalOptions& options) {
     auto checkpoint = load_best_checkpoint(options.directory);
-    if (!options.data.empty()) checkpoint.config.task.data = options.data;
+    auto& config = checkpoint.config;
+    if (!options.data.empty()) config.task.data = options.data;
+    set_values(config, options.assignments);
+    check(config);
+    require_recallable(config, options.recall,
+                       resolved(options.lengths, config.train.length));
     return checkpoint;
+  }
+
+  Script script() const {
+    const auto title = options_.directory + ", " + options_.split + " split";
+    const auto metric = sequences_[0].task->metric_name();
+    if (options_.by_position) return position_script(curves_, title, metric);
+    return repeat_script(repeat_curves_, title, metric);
   }
 
   nlohmann::ordered_json row_of(const Point& point) const {
@@ -158,6 +188,7 @@ class Eval {
     row["step"] = checkpoint_.step;
     row["length"] = point.length;
     row["rounds"] = point.rounds;
+    if (!options_.assignments.empty()) row["set"] = options_.assignments;
     return row;
   }
 
@@ -166,6 +197,8 @@ class Eval {
                      ", rounds " + std::to_string(point.rounds));
     if (options_.by_position) {
       evaluate_positions(task, point);
+    } else if (!options_.recall.empty()) {
+      evaluate_repeats(task, point);
     } else {
       evaluate_whole(task, point);
     }
@@ -191,9 +224,7 @@ class Eval {
     auto values = losses_by_position(model_, task, split_, options_.batches,
                                      point.rounds);
     for (double& value : values) value = task.metric_of(value);
-    curves_.push_back({counted(point.length, "position") + ", " +
-                           counted(point.rounds, "round"),
-                       position_ranges(values)});
+    curves_.push_back({label_of(point), position_ranges(values)});
     report_.text(curves_.back().label + "\n");
     for (const auto& [begin, end, value] : curves_.back().ranges) {
       report_.text("  positions " + std::to_string(begin) + " to " +
@@ -208,6 +239,29 @@ class Eval {
     }
   }
 
+  void evaluate_repeats(const Task& task, const Point& point) {
+    RepeatCurve curve{label_of(point), {}};
+    for (const auto& found :
+         losses_on_repeats(model_, task, split_, options_.recall,
+                           options_.batches, point.rounds)) {
+      const RepeatPoint value{found.distance, task.metric_of(found.repeat),
+                              task.metric_of(found.first),
+                              task.metric_of(found.no_copy)};
+      curve.points.push_back(value);
+      auto row = row_of(point);
+      row["distance"] = value.distance;
+      row["metric"] = task.metric_name();
+      row["repeat"] = value.repeat;
+      row["first"] = value.first;
+      row["no_copy"] = value.no_copy;
+      row["symbols"] = found.count;
+      report_.json(line_of(row));
+    }
+    report_.text(curve.label + ": " + task.metric_name() + "\n" +
+                 repeat_table(curve.points));
+    repeat_curves_.push_back(std::move(curve));
+  }
+
   const EvalOptions& options_;
   at::Device device_;
   Checkpoint checkpoint_;
@@ -217,11 +271,13 @@ class Eval {
   Split split_;
   Report report_;
   std::vector<PositionCurve> curves_;
+  std::vector<RepeatCurve> repeat_curves_;
 };
 
 void run_eval(const EvalOptions& options) {
-  require(options.png.empty() || options.by_position,
-          "--png draws the loss against the position: it needs --by-position");
+  require(options.png.empty() || options.by_position || !options.recall.empty(),
+          "--png draws the loss against the position or the distance: it needs "
+          "--by-position or --recall");
   if (!options.png.empty()) check_picture_path(options.png);
   Eval(options).run();
 }
@@ -263,12 +319,23 @@ void add_eval(CLI::App& app, Action& action) {
       ->allow_extra_args(false)
       ->check(whole_number(0, kMaxLength))
       ->type_name("N,...");
-  command.add_flag("--by-position", options->by_position,
-                   "the loss by position in the sequence: does the model use "
-                   "what lies far back?");
+  auto* by_position =
+      command.add_flag("--by-position", options->by_position,
+                       "the loss by position in the sequence: does the model "
+                       "use what lies far back?");
+  command
+      .add_option("--recall", options->recall,
+                  "the loss on pieces of text that come a second time, so many "
+                  "positions after the first: does it find them?")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(whole_number(1, kMaxLength))
+      ->excludes(by_position)
+      ->type_name("N,...");
   command.add_option("--png", options->png, "draw that: a .png or .svg")
       ->check(not_empty())
       ->type_name("FILE");
+  add_set_option(command, options->assignments);
   add_machine_options(command, options->device, options->threads);
   command.add_flag("--json", options->json, "one JSON object a line on stdout");
   command.callback(

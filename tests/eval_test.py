@@ -57,6 +57,28 @@ class EvalTest(unittest.TestCase):
         self.assertEqual((one["rounds"], eight["rounds"]), (1, 8))
         self.assertNotEqual(one["loss"], eight["loss"])
 
+    def test_evaluates_with_other_settings(self):
+        [eight] = self.rows(self.model, "--rounds", "8")
+        [same] = self.rows(self.model, "--set", "lsh.rounds=8")
+        self.assertEqual(same.pop("set"), ["lsh.rounds=8"])
+        self.assertEqual(same, eight)
+        [full] = self.rows(self.model, "--set", "model.attention=full_shared_qk")
+        self.assertNotEqual(full["loss"], eight["loss"])
+        self.assertIn("lsh.round'", self.refused(
+            self.model, "--set", "lsh.round=8"))
+        self.assertIn("model.heads", self.refused(
+            self.model, "--set", "model.heads=0"))
+        wider = reformer("eval", self.model, "--set", "model.d_ff=17")
+        self.assertEqual((wider.returncode, wider.stdout), (1, ""))
+        self.assertIn("checkpoint: this config has parameter", wider.stderr)
+
+    def refused(self, *arguments):
+        """What is said at once, in one line."""
+        run = reformer("eval", *arguments)
+        self.assertEqual((run.returncode, run.stdout), (1, ""), run.stderr)
+        self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
+        return run.stderr
+
     def test_ranges_of_positions_hold_the_means_of_theirs(self):
         ranges = self.rows(self.model, "--by-position", "--batches", 3)
         self.assertEqual([(r["begin"], r["end"]) for r in ranges],
@@ -86,6 +108,71 @@ class EvalTest(unittest.TestCase):
         self.assertGreater(png.stat().st_size, 2000)
         self.assertIn("256 positions, 1 round\n", run.stdout)
         self.assertIn("128 positions, 1 round\n", run.stdout)
+
+    def test_repeats_are_measured_beside_first_occurrences(self):
+        rows = self.rows(self.model, "--recall", "128,65,100", "--rounds",
+                         "1,4")
+        self.assertEqual([(r["rounds"], r["distance"]) for r in rows],
+                         [(1, 128), (1, 65), (1, 100),
+                          (4, 128), (4, 65), (4, 100)])
+        for row in rows:
+            self.assertEqual(row["metric"], "bits per byte")
+            for name in "repeat", "first", "no_copy":
+                self.assertTrue(0 < row[name] < 9, row)
+        # 7 sequences of 256 bytes of the 2,000: of 128 the last 64 of each.
+        self.assertEqual(rows[0]["symbols"], 7 * (128 - 64))
+        [few] = self.rows(self.model, "--recall", 128, "--batches", 2)
+        self.assertEqual(few["symbols"], 2 * 2 * (128 - 64))
+        other = self.rows(self.model, "--recall", 128, "--split", "test")
+        self.assertNotEqual(other[0]["repeat"], rows[0]["repeat"])
+        short = self.rows(self.model, "--recall", 65, "--length", "130,0")
+        self.assertEqual([row["length"] for row in short], [130, 256])
+
+    def test_repeats_are_a_table(self):
+        run = reformer("eval", self.model, "--recall", "65,128")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        lines = run.stdout.splitlines()
+        self.assertEqual(lines[1], "256 positions, 1 round: bits per byte")
+        self.assertEqual(lines[2].split(),
+                         "distance repeat first occurrence no copy".split())
+        rows = self.rows(self.model, "--recall", "65,128")
+        for line, row in zip(lines[3:], rows, strict=True):
+            self.assertEqual(line.split(), [
+                str(row["distance"]),
+                *(f"{row[name]:.4f}"
+                  for name in ("repeat", "first", "no_copy"))])
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is missing")
+    def test_draws_repeats(self):
+        png = self.folder / "recall.png"
+        run = reformer("eval", self.model, "--recall", "65,128", "--batches",
+                       1, "--png", png)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertGreater(png.stat().st_size, 2000)
+
+    def test_distances_that_do_not_fit_are_refused(self):
+        for distances in "129", "128,129", "64":
+            self.assertIn("distances from 65 to 128, half of a sequence of 256",
+                          self.refused(self.model, "--recall", distances))
+        self.assertIn("half of a sequence of 200", self.refused(
+            self.model, "--recall", 128, "--length", "256,200"))
+        few = self.folder / "few"
+        few.write_bytes(b"abcdefgh" * 600)  # 240 of them to validate
+        run = reformer("eval", self.model, "--recall", 128, "--data", few,
+                       "--json")
+        self.assertEqual((run.returncode, run.stdout), (1, ""))
+        self.assertIn("a whole sequence of 256 bytes is required", run.stderr)
+
+    def test_repeats_are_of_text_and_nothing_else(self):
+        other = self.folder / "duplication"
+        made = reformer("train", "duplication-small", "--out", other,
+                        "--set", "train.steps=1", "--threads", 1)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn("--recall: a model of text is required, task.name is "
+                      "duplication", self.refused(other, "--recall", 65))
+        both = reformer("eval", self.model, "--recall", 65, "--by-position")
+        self.assertEqual(both.returncode, 2)
+        self.assertIn("--recall", both.stderr)
 
     def test_standard_input_is_read_once(self):
         run = reformer("eval", self.model, "--data", "-", "--length", "64,128")

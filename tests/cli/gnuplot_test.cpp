@@ -15,6 +15,7 @@
 
 #include "cli/curves.h"
 #include "cli/position_losses.h"
+#include "cli/repeat_losses.h"
 #include "tests/train/temporary_folder.h"
 
 namespace reformer::cli {
@@ -80,7 +81,10 @@ Script all_kinds_of(const Texts& texts) {
   Axes axes{texts.title, texts.y_label, texts.x_label};
   Script script = panels_script({{axes, curves}, {axes, curves}}, 2);
   script << position_script({{texts.label, {{0, 64, 2.5}, {64, 128, 2}}}},
-                            texts.title, texts.y_label);
+                            texts.title, texts.y_label)
+         << "reset\n"
+         << repeat_script({{texts.label, {{1024, 0.5, 1.5, 1.5}}}}, texts.title,
+                          texts.y_label);
   return script;
 }
 

@@ -1,0 +1,48 @@
+// Does a model find again what it has read? What a text costs whose pieces all
+// come twice: the second time a model that looks back needs next to nothing.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reformer/model/language_model.h"
+#include "reformer/tasks/task.h"
+
+namespace reformer {
+
+// So many bytes at the beginning of a repeat are not counted: nothing has told
+// the model yet that it is one.
+inline constexpr int64_t kRepeatLead = 64;
+
+// A text with its pieces of `distance` repeated, in as many positions:
+// …aabbcc, the last of which is the end of the last repeat. It shows the end of
+// the text, and where a repeat ends the text goes on.
+struct RepeatLayout {
+  std::vector<int64_t> source;  // of each position: that of its symbol in the
+                                // text
+  std::vector<int64_t>
+      counted;  // ascending positions in repeats, all of them
+                // in the second half and not in a repeat's lead
+};
+
+// Throws Error unless kRepeatLead < distance <= length / 2; of an odd length
+// one position is left out.
+RepeatLayout repeat_layout(int64_t length, int64_t distance);
+
+// Mean losses in nats, all of the same symbols.
+struct RepeatLosses {
+  int64_t distance = 0;
+  double repeat = 0;   // in repeats
+  double first = 0;    // `distance` positions earlier, where they come first
+  double no_copy = 0;  // in the text as it is, in its second half
+  int64_t count = 0;
+};
+
+// Of the split's whole sequences, or of `batches` of its batches (0: all) from
+// all over it; one for each distance. Throws Error where repeat_layout does,
+// for a split without a whole sequence and for losses that are not finite.
+std::vector<RepeatLosses> losses_on_repeats(
+    const LanguageModel& model, const Task& task, Split split,
+    const std::vector<int64_t>& distances, int64_t batches, int64_t rounds);
+
+}  // namespace reformer
