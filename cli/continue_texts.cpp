@@ -98,12 +98,13 @@ void report(const Prompts& prompts, const Speed& speed, bool stopped) {
 }  // namespace
 
 void ContinueTextsOptions::add_to(CLI::App& command) {
-  auto* texts = command
-                    .add_option("--prompt", prompts,
-                                "what to continue; of duplication: numbers; "
-                                "several are continued together")
-                    ->allow_extra_args(false)
-                    ->type_name("TEXT");
+  auto* texts =
+      command
+          .add_option("--prompt", prompts,
+                      "what to continue; of duplication and recall: numbers; "
+                      "several are continued together")
+          ->allow_extra_args(false)
+          ->type_name("TEXT");
   command
       .add_option("--prompt-file", files,
                   "a file that holds what to continue; -: standard input; "

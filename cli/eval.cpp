@@ -199,6 +199,8 @@ class Eval {
       evaluate_positions(task, point);
     } else if (!options_.recall.empty()) {
       evaluate_repeats(task, point);
+    } else if (checkpoint_.config.task.name == "recall") {
+      evaluate_distances(task, point);
     } else {
       evaluate_whole(task, point);
     }
@@ -207,6 +209,12 @@ class Eval {
   void evaluate_whole(const Task& task, const Point& point) {
     const auto e =
         evaluate(model_, task, split_, options_.batches, point.rounds);
+    report_.json(line_of(reported(task, point, e)));
+  }
+
+  // The line of text is out, the row of JSON is returned.
+  nlohmann::ordered_json reported(const Task& task, const Point& point,
+                                  const Evaluation& e) {
     require(std::isfinite(e.loss), options_.directory, ", step ",
             checkpoint_.step,
             ": the loss is not finite: the model has "
@@ -217,6 +225,30 @@ class Eval {
     row["accuracy"] = e.accuracy;
     row["metric"] = task.metric_name();
     row["value"] = e.metric;
+    return row;
+  }
+
+  void evaluate_distances(const Task& task, const Point& point) {
+    const auto octaves =
+        sums_by_distance(model_, task, split_, options_.batches, point.rounds);
+    LossSums all;
+    for (const auto& octave : octaves) all += octave.sums;
+    Evaluation e;
+    e.loss = all.mean_loss();
+    e.accuracy = all.accuracy();
+    e.metric = task.metric_of(e.loss);
+    auto row = reported(task, point, e);
+    for (const auto& [begin, end, sums] : octaves) {
+      report_.text("  distances " + std::to_string(begin) + " to " +
+                   std::to_string(end - 1) + ": accuracy " +
+                   fixed(100 * sums.accuracy(), 2, "%") + " of " +
+                   counted(sums.count, "symbol") + "\n");
+      row["distances"].push_back({{"begin", begin},
+                                  {"end", end},
+                                  {"loss", sums.mean_loss()},
+                                  {"accuracy", sums.accuracy()},
+                                  {"symbols", sums.count}});
+    }
     report_.json(line_of(row));
   }
 

@@ -25,7 +25,7 @@ int64_t number_in(const std::string& word, int64_t vocabulary) {
 }  // namespace
 
 SymbolWriting::SymbolWriting(const Config& config)
-    : bytes_(config.task.name != "duplication"),
+    : bytes_(config.task.name == "text" || config.task.name == "images"),
       vocabulary_(config.model.vocabulary) {}
 
 std::vector<int64_t> SymbolWriting::symbols_of(

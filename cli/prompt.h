@@ -9,8 +9,8 @@
 
 namespace reformer::cli {
 
-// Text and images are bytes; the symbols of duplication are numbers, separated
-// by spaces or commas.
+// Text and images are bytes; the symbols of made-up tasks are numbers,
+// separated by spaces or commas.
 class SymbolWriting {
  public:
   explicit SymbolWriting(const Config& config);

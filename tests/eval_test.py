@@ -174,6 +174,39 @@ class EvalTest(unittest.TestCase):
         self.assertEqual(both.returncode, 2)
         self.assertIn("--recall", both.stderr)
 
+    def test_recall_is_counted_by_distance(self):
+        run = self.folder / "recall"
+        made = reformer("train", "recall", "--out", run, "--threads", 1,
+                        *SETTINGS, "--set", "train.steps=3", "--set",
+                        "train.warmup=1", "--set", "train.evaluate_batches=1")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        whole, longer = self.rows(run, "--batches", 2, "--length", "0,1000")
+        for row, slots, sequences in (whole, 85, 4), (longer, 333, 2):
+            found = row["distances"]
+            self.assertEqual(found[0]["begin"], 2)  # a key and its value: 3
+            for octave, after in zip(found, found[1:]):
+                self.assertEqual(octave["end"], 2 * octave["begin"])
+                self.assertEqual(octave["end"], after["begin"])
+            self.assertGreaterEqual(found[-1]["end"], 3 * slots // 2)
+            symbols = sum(octave["symbols"] for octave in found)
+            self.assertEqual(symbols, sequences * (2 * slots // 5))
+            for name in "loss", "accuracy":
+                mean = sum(octave[name] * octave["symbols"]
+                           for octave in found) / symbols
+                self.assertAlmostEqual(mean, row[name], places=6)
+        said = reformer("eval", run, "--threads", 1, "--batches", 2)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        lines = said.stdout.splitlines()
+        self.assertTrue(lines[1].startswith("length 256, rounds 1: loss"))
+        self.assertEqual(lines[2:], [
+            f"  distances {o['begin']} to {o['end'] - 1}: accuracy "
+            f"{100 * o['accuracy']:.2f}% of {o['symbols']} symbols"
+            for o in whole["distances"]])
+        prompt = reformer("generate", run, "--prompt", "130 128 5 130 128",
+                          "--length", 1)
+        self.assertEqual(prompt.returncode, 0, prompt.stderr)
+        self.assertRegex(prompt.stdout, r"^\d+ ?$")
+
     def test_standard_input_is_read_once(self):
         run = reformer("eval", self.model, "--data", "-", "--length", "64,128")
         self.assertEqual((run.returncode, run.stdout), (1, ""))

@@ -20,6 +20,7 @@ constexpr int64_t kMinHeadSize = 8;
 constexpr int64_t kMaxHeadSize = 256;
 constexpr int64_t kBytes = 256;
 constexpr int64_t kLargestImage = 16384;
+constexpr int64_t kLongestKey = 64;
 constexpr int64_t kMostLayers = 1 << 20;
 
 void require_within(const char* key, int64_t value, int64_t least,
@@ -214,6 +215,25 @@ void check_duplication(const Config& config) {
           length);
 }
 
+void check_recall(const Config& config) {
+  const auto& task = config.task;
+  require_within("task.symbols", task.symbols, 2, kLargest / 2);
+  require_within("task.key_length", task.key_length, 1, kLongestKey);
+  require(config.model.vocabulary >= 2 * task.symbols,
+          "model.vocabulary: at least 2 task.symbols = ", 2 * task.symbols,
+          " is required by recall, got ", config.model.vocabulary);
+  const int64_t least = 2 * (task.key_length + 1);
+  require(config.train.length >= least, "train.length: at least ", least,
+          ", two keys with their values, is required by recall, got ",
+          config.train.length);
+  const std::vector<int64_t> factors(size_t(task.key_length), task.symbols);
+  const int64_t pairs = recall_pairs(config);
+  const int64_t keys = product_up_to(pairs, factors);
+  require(keys >= pairs, "task.key_length: at least ", pairs,
+          " keys are required by train.length = ", config.train.length,
+          ", got task.symbols^", task.key_length, " = ", keys);
+}
+
 void check_images(const Config& config) {
   require_within("task.image_size", config.task.image_size, 1, kLargestImage);
   const int64_t length = 3 * config.task.image_size * config.task.image_size;
@@ -224,9 +244,13 @@ void check_images(const Config& config) {
 
 void check_task(const Config& config) {
   const auto& name = config.task.name;
-  require_among("task.name", name, {"text", "images", "duplication"});
+  require_among("task.name", name, {"text", "images", "duplication", "recall"});
   if (name == "duplication") {
     check_duplication(config);
+    return;
+  }
+  if (name == "recall") {
+    check_recall(config);
     return;
   }
   require(config.model.vocabulary >= kBytes, "model.vocabulary: at least ",
@@ -268,6 +292,11 @@ std::vector<std::string> layer_attentions(const ModelConfig& model) {
     layers.push_back(names[static_cast<size_t>(layer) % names.size()]);
   }
   return layers;
+}
+
+int64_t recall_pairs(const Config& config) {
+  const int64_t slots = config.train.length / (config.task.key_length + 1);
+  return std::max<int64_t>(1, 2 * slots / 5);
 }
 
 int64_t head_size(const ModelConfig& model) {

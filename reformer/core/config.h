@@ -142,11 +142,12 @@ struct TaskConfig {
   std::string test;
   std::string cache;
   int64_t symbols = 127;
+  int64_t key_length = 2;
   int64_t image_size = 64;
 
   template <class Visitor>
   void visit(Visitor&& v) {
-    v("task.name", name, "text, images or duplication");
+    v("task.name", name, "text, images, duplication or recall");
     v("task.data", data,
       "a file, or a folder or archive of files; - is standard input, of text");
     v("task.validation", validation,
@@ -158,7 +159,10 @@ struct TaskConfig {
     v("task.cache", cache,
       "folder of what was decoded; empty: $XDG_CACHE_HOME/reformer or "
       "~/.cache/reformer");
-    v("task.symbols", symbols, "duplication: symbols besides the separator");
+    v("task.symbols", symbols,
+      "duplication: symbols besides the separator; recall: those of keys, and "
+      "as many of values");
+    v("task.key_length", key_length, "recall: symbols of a key");
     v("task.image_size", image_size,
       "images: pixels of a side; train.length is 3 image_size^2");
   }
@@ -184,6 +188,9 @@ std::vector<std::string> layer_attentions(const ModelConfig& model);
 
 // What 0 stands for: d_model / heads.
 int64_t head_size(const ModelConfig& model);
+
+// Of a sequence of the recall task: two fifths of its slots, at least 1.
+int64_t recall_pairs(const Config& config);
 
 // Throws Error, naming the key, unless every value is possible and they fit
 // each other (heads divide d_model, axial sizes match, n_buckets is possible).

@@ -15,6 +15,9 @@ enum class Draw : uint32_t {  // what is drawn; no two share their numbers
   kTextWindow = 0x54785769,
   kImageOrder = 0x496d4f72,
   kImageHoldOut = 0x496d486f,
+  kRecallTraining = 0x52655472,
+  kRecallValidation = 0x52655661,
+  kRecallTest = 0x52655465,
 };
 
 // The key to draw row `row` of batch `index` with.

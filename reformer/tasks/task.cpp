@@ -3,6 +3,7 @@
 #include "reformer/model/memory_limits.h"
 #include "reformer/tasks/duplication.h"
 #include "reformer/tasks/images.h"
+#include "reformer/tasks/recall.h"
 #include "reformer/tasks/text.h"
 
 namespace reformer {
@@ -13,6 +14,9 @@ std::unique_ptr<Task> make_task(const Config& config,
   require_memory_for_batch(config.train);
   if (config.task.name == "duplication") {
     return std::make_unique<DuplicationTask>(config);
+  }
+  if (config.task.name == "recall") {
+    return std::make_unique<RecallTask>(config);
   }
   if (config.task.name == "images") {
     return std::make_unique<ImagesTask>(config, observer);

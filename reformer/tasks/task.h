@@ -15,6 +15,9 @@ namespace reformer {
 struct Batch {
   at::Tensor symbols;  // [batch, length] int64 in [0, vocabulary): the sequence
   at::Tensor weights;  // [batch, length] bool: which symbols the loss counts
+  // [batch, length] int64: how far back a symbol that counts is found, where
+  // the task knows it of every one.
+  at::Tensor distances = {};
 };
 
 enum class Split { kValidation, kTest };
@@ -42,7 +45,8 @@ class Task {
   virtual Batch evaluation_batch(Split split, int64_t index) const = 0;
 
   // "bits per byte" for text, "bits per dim" for images, "loss" for
-  // duplication: a mean loss in nats, in the units that people compare.
+  // duplication and recall: a mean loss in nats, in the units that people
+  // compare.
   virtual std::string metric_name() const = 0;
   virtual double metric_of(double mean_loss) const = 0;
 

@@ -11,9 +11,9 @@ std::vector<Batch> BatchSource::made(int64_t position) const {
   for (int64_t i = 0; i < accumulate_; ++i) {
     batches.push_back(task_.training_batch(position + i));
     if (!ahead_) continue;
-    auto& [symbols, weights] = batches.back();
-    symbols = symbols.pin_memory();
-    weights = weights.pin_memory();
+    auto& batch = batches.back();
+    batch.symbols = batch.symbols.pin_memory();
+    batch.weights = batch.weights.pin_memory();
   }
   return batches;
 }

@@ -36,6 +36,20 @@ std::vector<double> losses_by_position(const LanguageModel& model,
                                        const Task& task, Split split,
                                        int64_t batches, int64_t rounds);
 
+// What counts of symbols that are found at least `begin` and less than `end`
+// positions back.
+struct DistanceSums {
+  int64_t begin = 0;
+  int64_t end = 0;
+  LossSums sums;
+};
+
+// A split by Batch::distances, in octaves; those without a symbol are left out.
+// Throws Error for a task that knows no distances.
+std::vector<DistanceSums> sums_by_distance(const LanguageModel& model,
+                                           const Task& task, Split split,
+                                           int64_t batches, int64_t rounds);
+
 // A model with a checkpoint's parameters; throws Error when they do not fit.
 void load_parameters(LanguageModel& model,
                      const std::vector<NamedTensor>& parameters);

@@ -30,7 +30,7 @@ TEST(ConfigLibrary, EveryEmbeddedConfigIsPossible) {
   const auto names = config_names();
   for (const char* expected :
        {"duplication", "duplication-small", "text", "enwik8-64k-24gb",
-        "imagenet64-24gb", "images-small"}) {
+        "imagenet64-24gb", "images-small", "recall", "recall-64k"}) {
     EXPECT_NE(std::find(names.begin(), names.end(), expected), names.end());
   }
   for (const auto& name : names) {
@@ -66,6 +66,18 @@ TEST(ConfigLibrary, ThePapersLongRunsHaveItsSettings) {
   EXPECT_EQ(load_config("enwik8-64k").model.layers, 12);
   EXPECT_EQ(load_config("enwik8-64k-3-layers").model.layers, 3);
   EXPECT_EQ(load_config("imagenet64").train.length, 64 * 64 * 3);
+}
+
+// They are evaluated on sequences far longer than those that they learn from.
+TEST(ConfigLibrary, RecallIsPossibleUpToAMillionTokens) {
+  for (const char* name : {"recall", "recall-64k"}) {
+    auto config = load_config(name);
+    EXPECT_EQ(config.model.positions, "sinusoid") << name;  // of any length
+    config.train.length = 1 << 20;
+    EXPECT_NO_THROW(check(config)) << name;
+  }
+  EXPECT_EQ(load_config("recall").train.length, 4096);
+  EXPECT_EQ(load_config("recall-64k").train.length, 65536);
 }
 
 // A position has a coordinate for each axis: none is left over.

@@ -391,6 +391,30 @@ TEST(CheckConfig, TheTaskFitsTheModel) {
   EXPECT_EQ(check_error_of({duplication, "train.length=4"}), "no error");
 }
 
+TEST(CheckConfig, RecallHasAsManyKeysAsPairs) {
+  const auto error = [](std::vector<std::string> settings) {
+    settings.insert(settings.begin(),
+                    {"task.name=recall", "task.symbols=100",
+                     "model.vocabulary=200", "train.length=1000"});
+    return check_error_of(settings);
+  };
+  EXPECT_EQ(error({}), "no error");
+  expect_contains(error({"model.vocabulary=199"}),
+                  "model.vocabulary: at least 2 task.symbols = 200");
+  expect_contains(error({"task.symbols=1"}), "task.symbols: an integer from 2");
+  expect_contains(error({"task.key_length=0"}),
+                  "task.key_length: an integer from 1 to 64");
+  EXPECT_EQ(error({"train.length=6"}), "no error");
+  expect_contains(error({"train.length=5"}),
+                  "train.length: at least 6, two keys with their values");
+  // 75000 symbols are 25000 slots, 10000 of which are pairs.
+  EXPECT_EQ(error({"train.length=75000"}), "no error");
+  EXPECT_EQ(error({"train.length=75009"}),
+            "task.key_length: at least 10001 keys are required by train.length "
+            "= 75009, got task.symbols^2 = 10000");
+  EXPECT_EQ(error({"train.length=75009", "task.key_length=64"}), "no error");
+}
+
 TEST(CheckConfig, ACosineNeedsStepsAfterItsWarmup) {
   const auto error = [](const std::string& schedule) {
     return check_error_of(

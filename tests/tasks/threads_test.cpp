@@ -69,6 +69,12 @@ TEST(Threads, GetTheSameDuplicationsAtOnce) {
   expect_same_batches_for_all(config);
 }
 
+TEST(Threads, GetTheSameRecallsAtOnce) {
+  Config config = small_config();
+  config.task.name = "recall";
+  expect_same_batches_for_all(config);
+}
+
 TEST(Threads, GetTheSamePicturesAtOnce) {
   const TemporaryFolder folder;
   const int64_t values = 3 * 4 * 4;
