@@ -168,7 +168,6 @@ class Eval {
     auto& config = checkpoint.config;
     if (!options.data.empty()) config.task.data = options.data;
     set_values(config, options.assignments);
-    check(config);
     require_recallable(config, options.recall,
                        resolved(options.lengths, config.train.length));
     return checkpoint;

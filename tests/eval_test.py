@@ -119,6 +119,8 @@ class EvalTest(unittest.TestCase):
             self.assertEqual(row["metric"], "bits per byte")
             for name in "repeat", "first", "no_copy":
                 self.assertTrue(0 < row[name] < 9, row)
+            self.assertEqual(
+                len({row["repeat"], row["first"], row["no_copy"]}), 3, row)
         # 7 sequences of 256 bytes of the 2,000: of 128 the last 64 of each.
         self.assertEqual(rows[0]["symbols"], 7 * (128 - 64))
         [few] = self.rows(self.model, "--recall", 128, "--batches", 2)
@@ -181,13 +183,13 @@ class EvalTest(unittest.TestCase):
                         "train.warmup=1", "--set", "train.evaluate_batches=1")
         self.assertEqual(made.returncode, 0, made.stderr)
         whole, longer = self.rows(run, "--batches", 2, "--length", "0,1000")
-        for row, slots, sequences in (whole, 85, 4), (longer, 333, 2):
+        for row, slots, sequences in (whole, 64, 4), (longer, 250, 2):
             found = row["distances"]
-            self.assertEqual(found[0]["begin"], 2)  # a key and its value: 3
+            self.assertEqual(found[0]["begin"], 4)  # a key of 3 and its value
             for octave, after in zip(found, found[1:]):
                 self.assertEqual(octave["end"], 2 * octave["begin"])
                 self.assertEqual(octave["end"], after["begin"])
-            self.assertGreaterEqual(found[-1]["end"], 3 * slots // 2)
+            self.assertGreaterEqual(found[-1]["end"], 2 * slots)
             symbols = sum(octave["symbols"] for octave in found)
             self.assertEqual(symbols, sequences * (2 * slots // 5))
             for name in "loss", "accuracy":
@@ -202,7 +204,7 @@ class EvalTest(unittest.TestCase):
             f"  distances {o['begin']} to {o['end'] - 1}: accuracy "
             f"{100 * o['accuracy']:.2f}% of {o['symbols']} symbols"
             for o in whole["distances"]])
-        prompt = reformer("generate", run, "--prompt", "130 128 5 130 128",
+        prompt = reformer("generate", run, "--prompt", "70 66 127 5 70 66 127",
                           "--length", 1)
         self.assertEqual(prompt.returncode, 0, prompt.stderr)
         self.assertRegex(prompt.stdout, r"^\d+ ?$")

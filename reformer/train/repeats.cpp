@@ -113,7 +113,7 @@ std::vector<RepeatLosses> losses_on_repeats(
         whole_rows(task.evaluation_batch(split, spread(i, used, all)));
     if (text.size(0) == 0) continue;
     sequences += text.size(0);
-    const auto plain = losses_of(text.narrow(1, 0, length / 2 * 2));
+    const auto plain = losses_of(text);
     for (auto& each : repeats) each.add(losses_of(each.of(text)), plain);
   }
   require(sequences > 0, "recall: a whole sequence of ", length,
