@@ -67,10 +67,11 @@ HeadAttention attention_of(const LanguageModel& model,
                   0};
   const auto& layer =
       model.stack().blocks()[static_cast<size_t>(at.layer - 1)].attention;
-  const auto q =
-      layer.project(layer_input(model, symbols, pass, at.layer - 1)).q;
-  const auto buckets =
-      lsh_attention_buckets(q, layer.lsh(), layer.hash_key(pass));
+  const auto projected =
+      layer.project(layer_input(model, symbols, pass, at.layer - 1));
+  at::Tensor buckets;
+  layer.hash(projected, pass, buckets);
+  const auto q = layer.turned(projected).q;
   const auto rounds = lsh_rounds(buckets, layer.lsh());
   const int64_t head = at.head - 1;
   const int64_t local_rounds = layer.lsh().local_window > 0 ? 1 : 0;

@@ -30,6 +30,11 @@ void require_within(const char* key, int64_t value, int64_t least,
 }
 
 // Written so that NaN fails.
+void require_fraction(const char* key, double value) {
+  require(value >= 0 && value <= 1, key, ": from 0 to 1 is required, got ",
+          value);
+}
+
 void require_below_one(const char* key, double value) {
   require(value >= 0 && value < 1, key,
           ": at least 0 and less than 1 is required, got ", value);
@@ -81,7 +86,7 @@ void check_names(const ModelConfig& model) {
                 {"reversible", "stored", "residual"});
   require_among("model.activation", model.activation, {"relu", "gelu"});
   require_among("model.positions", model.positions,
-                {"learned", "axial", "sinusoid"});
+                {"learned", "axial", "sinusoid", "rotary"});
 }
 
 void check_heads(const ModelConfig& model) {
@@ -140,6 +145,7 @@ void check_model(const ModelConfig& model) {
   require_within("model.feed_forward_chunk", model.feed_forward_chunk, 0);
   require_within("model.loss_chunk", model.loss_chunk, 0);
   require_below_one("model.dropout", model.dropout);
+  require_fraction("model.successor_fraction", model.successor_fraction);
   check_names(model);
   check_heads(model);
 }
@@ -292,6 +298,14 @@ std::vector<std::string> layer_attentions(const ModelConfig& model) {
     layers.push_back(names[static_cast<size_t>(layer) % names.size()]);
   }
   return layers;
+}
+
+int64_t successor_heads(const ModelConfig& model) {
+  return std::llround(model.successor_fraction * double(model.heads));
+}
+
+int64_t rotary_pairs(const ModelConfig& model) {
+  return model.positions == "rotary" ? head_size(model) / 2 : 0;
 }
 
 int64_t recall_pairs(const Config& config) {

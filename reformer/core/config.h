@@ -18,6 +18,7 @@ struct ModelConfig {
   int64_t d_head = 0;
   int64_t vocabulary = 256;
   std::string attention = "lsh";
+  double successor_fraction = 0;
   std::string block = "reversible";
   std::string activation = "gelu";
   double dropout = 0;
@@ -38,13 +39,18 @@ struct ModelConfig {
     v("model.attention", attention,
       "full, full_shared_qk, local or lsh; a comma-separated list is repeated "
       "over the layers");
+    v("model.successor_fraction", successor_fraction,
+      "of the heads, in which a key offers the value of the position after it, "
+      "what came next the last time; not in full attention; 0: the paper's");
     v("model.block", block,
       "reversible (the paper's, inputs rebuilt), stored (the same function, "
       "activations kept: faster, with memory for every layer) or residual "
       "(the ordinary Transformer)");
     v("model.activation", activation, "relu or gelu, in the feed-forward");
     v("model.dropout", dropout, "after attention and after feed-forward");
-    v("model.positions", positions, "learned, axial or sinusoid");
+    v("model.positions", positions,
+      "learned, axial, sinusoid (added to the embedding), or rotary (turns "
+      "queries and keys, but for those of successor heads; of any length)");
     v("model.axial_shape", axial_shape,
       "axial positions: the axes' lengths; their product is the longest input");
     v("model.axial_dims", axial_dims,
@@ -188,6 +194,12 @@ std::vector<std::string> layer_attentions(const ModelConfig& model);
 
 // What 0 stands for: d_model / heads.
 int64_t head_size(const ModelConfig& model);
+
+// How many heads model.successor_fraction is: the nearest number.
+int64_t successor_heads(const ModelConfig& model);
+
+// Pairs of a head's columns that rotary positions turn; 0 with others.
+int64_t rotary_pairs(const ModelConfig& model);
 
 // Of a sequence of the recall task: two fifths of its slots, at least 1.
 int64_t recall_pairs(const Config& config);

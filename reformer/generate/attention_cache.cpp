@@ -25,6 +25,7 @@ KeyValueConfig cache_config(const AttentionLayer& layer, int64_t batch,
   config.heads = layer.heads();
   config.d_head = layer.d_head();
   config.shared_qk = layer.kind() != "full";
+  config.successor_heads = layer.successor_heads();
   config.type = placement.compute;
   if (layer.kind() == "local") config.reach = 2 * layer.lsh().chunk_length;
   const bool lsh_on_gpu = layer.kind() == "lsh" && placement.device.is_cuda();
@@ -76,10 +77,11 @@ void AttentionCache::hash(const at::Tensor& q, at::Tensor& buckets) const {
   require_buckets(buckets, q.size(2));
 }
 
-at::Tensor AttentionCache::attend_whole(const Projected& projected,
-                                        at::Tensor& buckets) const {
-  if (!is_lsh()) return layer_.attend(projected, pass_, buckets);
-  return lsh_attention(projected.q, projected.v, buckets, lsh_);
+at::Tensor AttentionCache::attend_whole(const Projected& turned,
+                                        const at::Tensor& buckets) const {
+  if (!is_lsh()) return layer_.attend(turned, buckets);
+  return lsh_attention(turned.q, turned.v, buckets, lsh_, /*mask=*/{},
+                       layer_.successor_heads());
 }
 
 at::Tensor AttentionCache::read(const at::Tensor& x,
@@ -87,11 +89,12 @@ at::Tensor AttentionCache::read(const at::Tensor& x,
                                 at::Tensor& buckets) {
   const auto projected = layer_.project(x);
   hash(projected.q, buckets);
+  const auto turned = layer_.turned(projected);
   const auto first = cache_.lengths();
-  cache_.append(projected.k.defined() ? projected.k : projected.q, projected.v,
-                counts, cache_.config().marks > 0 ? buckets : at::Tensor());
+  cache_.append(turned.k.defined() ? turned.k : turned.q, turned.v, counts,
+                cache_.config().marks > 0 ? buckets : at::Tensor());
   members_.append(buckets, first, counts);
-  return layer_.join(attend_whole(projected, buckets));
+  return layer_.join(attend_whole(turned, buckets));
 }
 
 // What every head sees, LSH rounds aside.
@@ -111,8 +114,9 @@ bool AttentionCache::extend() {
 
 void AttentionCache::step(const at::Tensor& x, const at::Tensor& position,
                           at::Tensor& buckets, const at::Tensor& y) {
-  const auto [q, k, v] = layer_.project(x);
-  hash(q, buckets);
+  const auto projected = layer_.project(x);
+  hash(projected.q, buckets);
+  const auto [q, k, v] = layer_.turned(projected, position);
   const auto attended =
       attend_next({q, k, v, buckets, position}, earlier(), cache_, members_);
   layer_.add_joined(attended, y);

@@ -49,8 +49,8 @@ class AttentionCache {
   bool is_lsh() const { return layer_.kind() == "lsh"; }
   void require_buckets(const at::Tensor& buckets, int64_t length) const;
   void hash(const at::Tensor& q, at::Tensor& buckets) const;
-  at::Tensor attend_whole(const Projected& projected,
-                          at::Tensor& buckets) const;
+  at::Tensor attend_whole(const Projected& turned,
+                          const at::Tensor& buckets) const;
   EarlierPositions earlier() const;
 
   const AttentionLayer& layer_;

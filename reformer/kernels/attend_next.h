@@ -39,9 +39,10 @@ struct AttendNextArgs {
   PageTable<T> pages;       // with room for them, which they are written to
   BucketRings rings;        // which the position joins; 0 rounds: none
   EarlierPositions earlier;
-  int64_t longest;    // no row's position is beyond it; sizes the grid alone
-  bool unit_keys;     // k / |k|, 0 where |k| <= kSmallestKeyNorm
-  double scale;       // of the scores
+  int64_t longest;  // no row's position is beyond it; sizes the grid alone
+  bool unit_keys;   // k / |k|, 0 where |k| <= kSmallestKeyNorm
+  int64_t successor_heads;  // as AppendKeysArgs'
+  double scale;             // of the scores
   Rows<T> output;     // [batch, heads, 1, d_head], written: the own value where
                       // nobody is seen
   int32_t* arrivals;  // [batch, heads]: 0 before and after

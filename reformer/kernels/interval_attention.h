@@ -29,12 +29,64 @@ struct RoundsView {
   int64_t rounds;
 };
 
+// Heads in which a key offers not its own value but that of the position after
+// it: what came next the last time (docs/numerics.md).
+struct SuccessorsView {
+  int64_t heads = 0;  // the first so many of each batch
+  // Null where all positions are real.
+  const int32_t* next = nullptr;  // [batch, length]: the next real position, of
+                                  // the last one the first, of a padded one
+                                  // itself
+  const int32_t* ends = nullptr;  // [batch, 2]: the first and the last real
+                                  // position, -1: there is none
+
+  struct Ends {
+    int32_t first = -1;
+    int32_t last = -1;
+  };
+  constexpr Ends ends_of(int64_t batch, int64_t head, int64_t length) const {
+    if (head >= heads) return {};
+    if (ends != nullptr) return {ends[2 * batch], ends[2 * batch + 1]};
+    return {0, static_cast<int32_t>(length - 1)};
+  }
+};
+
+// Which row of v the keys of one (batch, head) offer.
+struct OfferedValues {
+  bool successors = false;
+  const int32_t* next = nullptr;  // [length], or null
+  int32_t length = 0;
+
+  constexpr OfferedValues() = default;
+  constexpr OfferedValues(const SuccessorsView& view, int64_t batch,
+                          int64_t head, int64_t length)
+      : successors(head < view.heads),
+        next(view.next ? view.next + batch * length : nullptr),
+        length(static_cast<int32_t>(length)) {}
+
+  // That of the position after j, or its own where there is none.
+  constexpr int32_t row(int32_t j) const {
+    const int32_t at = gradient_row(j);
+    return at > j ? at : j;
+  }
+
+  // The row of d_v that sums the gradients of what j offers: a different one
+  // for every j. What the last position offers meets in the first one's row,
+  // and is moved from there at the end.
+  constexpr int32_t gradient_row(int32_t j) const {
+    if (!successors) return j;
+    if (next != nullptr) return next[j];
+    return j + 1 < length ? j + 1 : 0;
+  }
+};
+
 template <class T>
 struct IntervalAttentionArgs {
   Rows<const T> q;   // [batch, heads, length, d_head]
   Rows<const T> k;   // data null: shared with q, unit keys, self excluded
   Rows<const T> v;   // [batch, heads, length, d_head]
   const bool* mask;  // [batch, length], true: real; null: all are
+  SuccessorsView successors;
   RoundsView rounds;
   Rows<T> output;  // [batch, heads, length, d_head], written
   T* lse;          // [batch, heads, length], written: log-sum-exp of the union

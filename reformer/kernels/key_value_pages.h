@@ -79,6 +79,10 @@ struct AppendKeysArgs {
   const int64_t* first;     // [batch]: where a row's positions begin
   const int64_t* counts;    // [batch]: how many of `length` a row has
   bool unit_keys;           // k / |k|, 0 where |k| <= kSmallestKeyNorm
+  int64_t successor_heads;  // of the first so many a value lies beside the key
+                            // before it, where attention looks for it
+                            // (SuccessorsView); the last one's beside its own
+                            // key, too, until another comes
   int64_t kept;             // the last so many have a place of their own
   int64_t batch;
   int64_t heads;

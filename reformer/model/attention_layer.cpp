@@ -20,6 +20,9 @@ AttentionLayer::AttentionLayer(const Config& config, int64_t layer,
       layer_(layer),
       heads_(config.model.heads),
       d_head_(head_size(config.model)),
+      successor_heads_(
+          kind_ == "full" ? 0 : reformer::successor_heads(config.model)),
+      rotary_{successor_heads_, rotary_pairs(config.model)},
       dropout_(config.model.dropout),
       lsh_(config.lsh),
       gradient_(config.train.deterministic ? GradientOrder::kFixed
@@ -90,24 +93,43 @@ Projected AttentionLayer::project(const at::Tensor& x) const {
                                {compute_, compute_}));
 }
 
-at::Tensor AttentionLayer::attend(const Projected& projected, const Pass& pass,
-                                  at::Tensor& buckets) const {
-  const auto& [qk, k, v] = projected;
+void AttentionLayer::hash(const Projected& projected, const Pass& pass,
+                          at::Tensor& buckets) const {
+  if (kind_ != "lsh" || buckets.defined()) return;
+  LshConfig config = lsh_;
+  if (pass.rounds > 0) config.rounds = pass.rounds;
+  buckets = lsh_attention_buckets(projected.q, config, hash_key(pass));
+}
+
+Projected AttentionLayer::turned(const Projected& projected,
+                                 const at::Tensor& first_position) const {
+  const auto& [q, k, v] = projected;
+  return {rotary(q, rotary_, first_position),
+          k.defined() ? rotary(k, rotary_, first_position) : k, v};
+}
+
+at::Tensor AttentionLayer::attend(const Projected& turned,
+                                  const at::Tensor& buckets) const {
+  const auto& [qk, k, v] = turned;
   if (kind_ == "full") {
     return full_attention(qk, k, v, /*causal=*/true, /*mask=*/{}, gradient_);
   }
   if (kind_ == "full_shared_qk") {
-    return full_shared_qk_attention(qk, v, /*causal=*/true);
+    return full_shared_qk_attention(qk, v, /*causal=*/true, /*mask=*/{},
+                                    successor_heads_);
   }
   if (kind_ == "local") {
-    return local_attention(qk, v, {lsh_.chunk_length, lsh_.window, true});
+    return local_attention(qk, v, {lsh_.chunk_length, lsh_.window, true},
+                           /*mask=*/{}, successor_heads_);
   }
-  if (!buckets.defined()) {
-    LshConfig config = lsh_;
-    if (pass.rounds > 0) config.rounds = pass.rounds;
-    buckets = lsh_attention_buckets(qk, config, hash_key(pass));
-  }
-  return lsh_attention(qk, v, buckets, lsh_);
+  return lsh_attention(qk, v, buckets, lsh_, /*mask=*/{}, successor_heads_);
+}
+
+at::Tensor AttentionLayer::hash_and_attend(const Projected& projected,
+                                           const Pass& pass,
+                                           at::Tensor& buckets) const {
+  hash(projected, pass, buckets);
+  return attend(turned(projected), buckets);
 }
 
 at::Tensor AttentionLayer::joined_heads(const at::Tensor& attended) const {
@@ -143,7 +165,7 @@ at::Tensor AttentionLayer::finish(const at::Tensor& attended,
 at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,
                                    at::Tensor& buckets) const {
   // A statement of its own, which lets go of q, k and v.
-  const auto attended = attend(normed_and_projected(x), pass, buckets);
+  const auto attended = hash_and_attend(normed_and_projected(x), pass, buckets);
   return finish(attended, pass);
 }
 
@@ -160,7 +182,7 @@ void AttentionLayer::add_finished(const at::Tensor& y,
 void AttentionLayer::add_to(const at::Tensor& y, const at::Tensor& x,
                             const Pass& pass, at::Tensor& buckets,
                             double scale) const {
-  const auto attended = attend(normed_and_projected(x), pass, buckets);
+  const auto attended = hash_and_attend(normed_and_projected(x), pass, buckets);
   add_finished(y, attended, pass, scale);
 }
 
@@ -176,7 +198,7 @@ EvaluatedAttention AttentionLayer::evaluate(const at::Tensor& x,
   for (auto& row : rows) row = leaf(row);
   if (!keep_normed) normed.y.reset();
   const at::AutoGradMode record(true);
-  attended = attend(split(rows), pass, buckets);
+  attended = hash_and_attend(split(rows), pass, buckets);
   return evaluated;
 }
 

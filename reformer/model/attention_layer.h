@@ -12,6 +12,7 @@
 #include "reformer/model/pass.h"
 #include "reformer/ops/full_attention.h"
 #include "reformer/ops/layer_norm.h"
+#include "reformer/ops/rotary.h"
 
 namespace reformer {
 
@@ -63,12 +64,16 @@ class AttentionLayer {
   void undo(const Undoing& branch, const Pass& pass, at::Tensor buckets) const;
 
   // What forward is made of, for whoever attends by itself (generate/):
-  // forward(x) is finish(attend(project(x))), and finish is join with dropout;
-  // without gradients kernels for few rows round project and add_joined
-  // otherwise.
+  // forward(x) is finish(attend(turned(project(x)))), and finish is join with
+  // dropout; without gradients kernels for few rows round project and
+  // add_joined otherwise. Buckets are those of what project returns: rotary
+  // positions, which `turned` brings in, part what is far apart.
   Projected project(const at::Tensor& x) const;
-  at::Tensor attend(const Projected& projected, const Pass& pass,
-                    at::Tensor& buckets) const;
+  void hash(const Projected& projected, const Pass& pass,
+            at::Tensor& buckets) const;
+  Projected turned(const Projected& projected,
+                   const at::Tensor& first_position = {}) const;
+  at::Tensor attend(const Projected& turned, const at::Tensor& buckets) const;
   at::Tensor join(const at::Tensor& attended) const;
   at::Tensor finish(const at::Tensor& attended, const Pass& pass) const;
 
@@ -83,6 +88,7 @@ class AttentionLayer {
 
   int64_t heads() const { return heads_; }
   int64_t d_head() const { return d_head_; }
+  int64_t successor_heads() const { return successor_heads_; }
   const std::string& kind() const { return kind_; }
   const LshConfig& lsh() const { return lsh_; }  // n_buckets resolved
 
@@ -91,6 +97,8 @@ class AttentionLayer {
   at::Tensor dropped(const at::Tensor& x, const Pass& pass) const;
   void add_finished(const at::Tensor& y, const at::Tensor& attended,
                     const Pass& pass, double scale) const;
+  at::Tensor hash_and_attend(const Projected& projected, const Pass& pass,
+                             at::Tensor& buckets) const;
   EvaluatedAttention evaluate(const at::Tensor& x, const Pass& pass,
                               at::Tensor& buckets, bool keep_normed) const;
   at::Tensor finish_backward(const at::Tensor& attended, const at::Tensor& d_y,
@@ -106,6 +114,8 @@ class AttentionLayer {
   int64_t layer_;
   int64_t heads_;
   int64_t d_head_;
+  int64_t successor_heads_;  // 0 where k is not shared
+  RotaryConfig rotary_;
   double dropout_;
   LshConfig lsh_;
   GradientOrder gradient_;  // of full attention

@@ -43,18 +43,22 @@ at::Tensor LanguageModel::here(const at::Tensor& x) const {
   return copied_to(x, placement().device);
 }
 
+// `positions` may be undefined: nothing to add.
+at::Tensor LanguageModel::embed_with(const at::Tensor& inputs,
+                                     const at::Tensor& positions) const {
+  const auto x = at::embedding(embedding_, inputs) *
+                 std::sqrt(double(config_.model.d_model));
+  return positions.defined() ? x + positions : x;
+}
+
 at::Tensor LanguageModel::embed(const at::Tensor& inputs,
                                 int64_t first_position) const {
-  return at::embedding(embedding_, inputs) *
-             std::sqrt(double(config_.model.d_model)) +
-         positions_.encode(first_position, inputs.size(1));
+  return embed_with(inputs, positions_.encode(first_position, inputs.size(1)));
 }
 
 at::Tensor LanguageModel::embed_at(const at::Tensor& inputs,
                                    const at::Tensor& positions) const {
-  return at::embedding(embedding_, inputs) *
-             std::sqrt(double(config_.model.d_model)) +
-         positions_.encode(positions);
+  return embed_with(inputs, positions_.encode(positions));
 }
 
 // Both streams start as the embedded input.

@@ -76,6 +76,8 @@ class LanguageModel {
   at::Tensor here(const at::Tensor& x) const;  // on the model's device
   at::Tensor shifted(const at::Tensor& symbols) const;
   Streams begin(const at::Tensor& inputs) const;
+  at::Tensor embed_with(const at::Tensor& inputs,
+                        const at::Tensor& positions) const;
   void embed_backward(const at::Tensor& inputs, const Streams& d_x);
 
   Config config_;

@@ -63,10 +63,14 @@ int64_t added_gradient(const Config& config, int64_t chunk, int64_t matrix) {
 }
 
 // Kept by the attention's graph besides its normed input.
-int64_t attention_graph(const Sizes& sizes, const std::string& kind) {
+int64_t attention_graph(const Config& config, const Sizes& sizes,
+                        const std::string& kind) {
   const int64_t tensors = kind == "full" ? 4 : 3;  // qk, v, output (and k)
+  const int64_t keys = kind == "full" ? 2 : 1;     // qk, or q and k
+  const int64_t turned = rotary_pairs(config.model) > 0 ? keys : 0;
   const int64_t statistics = sizes.device == at::kCPU ? 1 : 3;  // of a row
-  return tensors * sizes.heads + statistics * sizes.head_rows * kFloat;
+  return (tensors + turned) * sizes.heads +
+         statistics * sizes.head_rows * kFloat;
 }
 
 int64_t round_count(const Config& config, const std::string& kind) {
@@ -127,8 +131,8 @@ int64_t attention_working(const Config& config, const std::string& kind,
   const Sizes sizes(config, device);
   const int64_t gradients = kind == "full" ? 4 : 3;
   int64_t bytes = (keeps_activations(config) ? sizes.normed : 0) +
-                  attention_graph(sizes, kind) + gradients * sizes.heads +
-                  sorted_rounds(config, sizes, kind);
+                  attention_graph(config, sizes, kind) +
+                  gradients * sizes.heads + sorted_rounds(config, sizes, kind);
   if (device == at::kCPU) {
     bytes += sizes.head_rows * kFloat + threads() * thread_scratch(kind);
   } else {
@@ -184,7 +188,7 @@ int64_t feed_forward_activations(const Config& config, at::DeviceType device) {
 int64_t attention_activations(const Config& config, const std::string& kind,
                               at::DeviceType device) {
   const Sizes sizes(config, device);
-  return sizes.stream + sizes.normed + attention_graph(sizes, kind) +
+  return sizes.stream + sizes.normed + attention_graph(config, sizes, kind) +
          (device == at::kCPU ? 0 : sorted_rounds(config, sizes, kind));
 }
 
@@ -328,7 +332,10 @@ class Moments {
     return embedding;
   }
 
-  bool has_tables() const { return config_.model.positions != "sinusoid"; }
+  bool has_tables() const {
+    const auto& positions = config_.model.positions;
+    return positions == "learned" || positions == "axial";
+  }
 
   // A column for each position.
   int64_t widest_axis() const {

@@ -20,6 +20,10 @@
 namespace reformer {
 namespace {
 
+bool has_tables(const std::string& kind) {
+  return kind == "learned" || kind == "axial";
+}
+
 // Of each pair of columns, float64: from 1 down to almost 1 / slowest.
 at::Tensor rates_of(int64_t width, double slowest, at::Device device) {
   return at::arange(0, width, 2, at::TensorOptions(device).dtype(at::kDouble))
@@ -61,13 +65,13 @@ Positions::Positions(const Config& config, ParameterStore& store)
                       sinusoids(0, shape_[axis], config.model.axial_dims[axis],
                                 std::min(kSlowest, double(shape_[axis])))));
     }
-  } else {
+  } else if (kind_ == "sinusoid") {
     rates_ = rates_of(d_model_, kSlowest, placement_.device);
   }
 }
 
 int64_t Positions::limit() const {
-  if (kind_ == "sinusoid") return std::numeric_limits<int32_t>::max();
+  if (!has_tables(kind_)) return std::numeric_limits<int32_t>::max();
   return std::accumulate(shape_.begin(), shape_.end(), int64_t{1},
                          std::multiplies<>());
 }
@@ -77,11 +81,12 @@ void Positions::require_within(int64_t count) const {
   require(count <= most, "positions: this model has ", most, " positions, got ",
           count,
           "; train with a larger train.length or model.axial_shape, or with "
-          "sinusoid positions");
+          "sinusoid or rotary positions");
 }
 
 at::Tensor Positions::encode(int64_t first, int64_t length) const {
   require_within(first + length);
+  if (kind_ == "rotary") return {};
   if (shape_.size() == 1) return tables_[0].narrow(0, first, length);
   const auto positions = at::arange(
       first, first + length,
@@ -97,6 +102,7 @@ at::Tensor Positions::encode(int64_t first, int64_t length) const {
 }
 
 at::Tensor Positions::encode(const at::Tensor& positions) const {
+  if (kind_ == "rotary") return {};
   if (kind_ == "sinusoid") {
     return waves(positions, rates_, d_model_).to(placement_.type);
   }
@@ -117,7 +123,7 @@ at::Tensor Positions::coordinate(const at::Tensor& positions,
 }
 
 void Positions::add_gradients(const at::Tensor& d) const {
-  if (kind_ == "sinusoid") return;
+  if (!has_tables(kind_)) return;
   const int64_t length = d.size(0);
   if (shape_.size() == 1) {
     gradient_sum(tables_[0]).narrow(0, 0, length).add_(d);

@@ -15,12 +15,14 @@ namespace reformer {
 // the concatenation of a row of each axis' table, by the position's coordinates
 // (the last axis runs fastest); any length up to the product of the axes. Its
 // tables begin as sinusoids none of which is slower than 1 / its axis' length.
+// rotary: nothing here, attention turns its queries and keys.
 class Positions {
  public:
   Positions(const Config& config, ParameterStore& store);
 
   // [length, d_model], of the positions from `first` on; differentiable in the
-  // tables. Throws Error beyond the last position.
+  // tables; undefined where there is nothing to add. Throws Error beyond the
+  // last position.
   at::Tensor encode(int64_t first, int64_t length) const;
 
   // [n, d_model] of positions [n] int64 on the model's device, which are not
@@ -34,8 +36,8 @@ class Positions {
   // Throws Error unless there are so many positions.
   void require_within(int64_t count) const;
 
-  // How many positions there are; as many as a kernel can count where sinusoids
-  // tell them apart.
+  // How many positions there are; as many as a kernel can count where no table
+  // tells them apart.
   int64_t limit() const;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 int64_t position_count(const Config& config) {
   const auto& model = config.model;
   if (model.positions == "learned") return config.train.length * model.d_model;
-  if (model.positions == "sinusoid") return 0;
+  if (model.positions != "axial") return 0;
   return std::inner_product(model.axial_shape.begin(), model.axial_shape.end(),
                             model.axial_dims.begin(), int64_t{0});
 }
@@ -90,7 +90,7 @@ int64_t tokens_per_step(const Config& config) {
 
 int64_t longest_input(const Config& config) {
   if (config.model.positions == "learned") return config.train.length;
-  if (config.model.positions == "sinusoid") return 0;
+  if (config.model.positions != "axial") return 0;
   int64_t longest = 1;
   for (const int64_t length : config.model.axial_shape) {
     if (__builtin_mul_overflow(longest, length, &longest)) {

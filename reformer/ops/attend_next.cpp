@@ -97,6 +97,7 @@ void run(const NextPosition& next, const EarlierPositions& earlier,
   args.earlier = earlier;
   args.longest = cache.room();
   args.unit_keys = cache.shared_qk();
+  args.successor_heads = cache.config().successor_heads;
   args.scale = cache.shared_qk() ? 1 : 1 / std::sqrt(double(cache.d_head()));
   args.output = mutable_rows_of<T>(output);
   args.arrivals = cache.arrivals().mutable_data_ptr<int32_t>();

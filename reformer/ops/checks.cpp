@@ -84,6 +84,13 @@ void check_mask(const char* op, const at::Tensor& mask, at::Device device,
   check_same_device(op, "mask", mask, device);
 }
 
+void check_successor_heads(const char* op, int64_t successor_heads,
+                           const at::Tensor& x) {
+  require(successor_heads >= 0 && successor_heads <= x.size(1), op,
+          ": successor_heads must be 0 to ", x.size(1), ", got ",
+          successor_heads);
+}
+
 void check_bucket_shape(const char* op, const at::Tensor& buckets) {
   require(buckets.defined(), op, ": buckets must be a tensor, got none");
   require(buckets.dim() == 4, op,

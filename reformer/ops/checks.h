@@ -31,6 +31,10 @@ void check_like(const char* op, const char* name, const at::Tensor& x,
 void check_mask(const char* op, const at::Tensor& mask, at::Device device,
                 int64_t batch, int64_t length);
 
+// 0 to the heads of `x`.
+void check_successor_heads(const char* op, int64_t successor_heads,
+                           const at::Tensor& x);
+
 // [batch, heads, rounds, length] uint16, contents not looked at.
 void check_bucket_shape(const char* op, const at::Tensor& buckets);
 

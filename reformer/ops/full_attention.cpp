@@ -201,14 +201,17 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
 }
 
 at::Tensor full_shared_qk_attention(const at::Tensor& qk, const at::Tensor& v,
-                                    bool causal, const at::Tensor& mask) {
+                                    bool causal, const at::Tensor& mask,
+                                    int64_t successor_heads) {
   constexpr const char* kOp = "full_shared_qk_attention";
   check_vectors(kOp, "qk", qk);
   check_like(kOp, "v", v, "qk", qk);
   check_mask(kOp, mask, qk.device(), qk.size(0), qk.size(2));
+  check_successor_heads(kOp, successor_heads, qk);
   const auto rounds = natural_rounds(qk.size(2), everything(qk.size(2)), causal,
                                      mask, qk.device());
-  return interval_attention_unchecked(qk, {}, v, rounds, mask).output;
+  return interval_attention_unchecked(qk, {}, v, rounds, mask, successor_heads)
+      .output;
 }
 
 }  // namespace reformer

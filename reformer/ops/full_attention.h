@@ -28,8 +28,11 @@ std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k,
                                   bool causal, GradientOrder gradient);
 
 // Shared queries and keys, as in lsh_attention: unit keys, no scale, self
-// excluded unless alone. What LSH attention approximates.
+// excluded unless alone. What LSH attention approximates. In the first
+// `successor_heads` heads keys offer the value of the position after them
+// (interval_attention).
 at::Tensor full_shared_qk_attention(const at::Tensor& qk, const at::Tensor& v,
-                                    bool causal, const at::Tensor& mask = {});
+                                    bool causal, const at::Tensor& mask = {},
+                                    int64_t successor_heads = 0);
 
 }  // namespace reformer

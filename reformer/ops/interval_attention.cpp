@@ -14,6 +14,7 @@
 #include "reformer/kernels/interval_attention.h"
 #include "reformer/ops/checks.h"
 #include "reformer/ops/device.h"
+#include "reformer/ops/successors.h"
 
 namespace reformer {
 namespace {
@@ -24,12 +25,13 @@ constexpr const char* kOp = "interval_attention";
 template <class Args, class T, class Statistic>
 Args arguments(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                const IntervalRounds& rounds, const at::Tensor& mask,
-               const AttentionResult& result) {
+               const Successors& successors, const AttentionResult& result) {
   Args args{};
   args.q = rows_of<T>(q);
   args.k = rows_of<T>(k);
   args.v = rows_of<T>(v);
   args.mask = mask_data(mask);
+  args.successors = successors.view();
   args.rounds = view_of(rounds);
   args.output = mutable_rows_of<T>(result.output);
   args.lse = result.lse.mutable_data_ptr<Statistic>();
@@ -143,11 +145,13 @@ class IntervalAttention : public torch::autograd::Function<IntervalAttention> {
   static torch::autograd::variable_list forward(
       torch::autograd::AutogradContext* context, const at::Tensor& q,
       const std::optional<at::Tensor>& maybe_k, const at::Tensor& v,
-      const IntervalRounds& rounds,
-      const std::optional<at::Tensor>& maybe_mask) {
+      const IntervalRounds& rounds, const std::optional<at::Tensor>& maybe_mask,
+      int64_t successor_heads) {
     const auto& k = *maybe_k;
     const auto& mask = *maybe_mask;
-    const auto result = interval_attention_forward(q, k, v, rounds, mask);
+    const auto result =
+        interval_attention_forward(q, k, v, rounds, mask, successor_heads);
+    context->saved_data["successor_heads"] = successor_heads;
     context->save_for_backward({q, k, v, rounds.order, rounds.place,
                                 rounds.interval, mask, result.output,
                                 result.lse, result.softmax});
@@ -163,8 +167,10 @@ class IntervalAttention : public torch::autograd::Function<IntervalAttention> {
     const auto saved = context->get_saved_variables();
     const auto gradients = interval_attention_backward(
         saved[0], saved[1], saved[2], {saved[3], saved[4], saved[5]}, saved[6],
-        {saved[7], saved[8], saved[9]}, d_outputs[0]);
-    return {gradients.q, gradients.k, gradients.v, at::Tensor(), at::Tensor()};
+        {saved[7], saved[8], saved[9]}, d_outputs[0],
+        context->saved_data["successor_heads"].toInt());
+    return {gradients.q,  gradients.k,  gradients.v,
+            at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -186,27 +192,33 @@ kernels::RoundsView view_of(const IntervalRounds& rounds) {
 AttentionResult interval_attention(const at::Tensor& q, const at::Tensor& k,
                                    const at::Tensor& v,
                                    const IntervalRounds& rounds,
-                                   const at::Tensor& mask) {
+                                   const at::Tensor& mask,
+                                   int64_t successor_heads) {
   check_vectors(kOp, "q", q);
   if (k.defined()) check_like(kOp, "k", k, "q", q);
   check_like(kOp, "v", v, "q", q);
   check_mask(kOp, mask, q.device(), q.size(0), q.size(2));
   check_rounds_shape(q, rounds);
+  check_successor_heads(kOp, successor_heads, q);
+  require(successor_heads == 0 || !k.defined(), kOp,
+          ": successor_heads require shared queries and keys, got a k");
   const auto dense = contiguous(rounds);
   const auto seen = q.is_cuda() ? on_cpu(dense) : dense;
   check_rounds_values(seen);
   if (q.is_cuda()) check_monotone(seen);
-  return interval_attention_unchecked(q, k, v, dense, mask);
+  return interval_attention_unchecked(q, k, v, dense, mask, successor_heads);
 }
 
 AttentionResult interval_attention_unchecked(const at::Tensor& q,
                                              const at::Tensor& k,
                                              const at::Tensor& v,
                                              const IntervalRounds& rounds,
-                                             const at::Tensor& mask) {
+                                             const at::Tensor& mask,
+                                             int64_t successor_heads) {
   // Optional, because autograd takes no undefined tensors as arguments.
-  const auto result = IntervalAttention::apply(
-      q, std::optional(k), v, contiguous(rounds), std::optional(mask));
+  const auto result =
+      IntervalAttention::apply(q, std::optional(k), v, contiguous(rounds),
+                               std::optional(mask), successor_heads);
   return {result[0], result[1], {}};
 }
 
@@ -214,11 +226,13 @@ AttentionResult interval_attention_forward(const at::Tensor& q,
                                            const at::Tensor& k,
                                            const at::Tensor& v,
                                            const IntervalRounds& rounds,
-                                           const at::Tensor& mask) {
+                                           const at::Tensor& mask,
+                                           int64_t successor_heads) {
   const auto q_rows = with_contiguous_rows(q);
   const auto k_rows = with_contiguous_rows(k);
   const auto v_rows = with_contiguous_rows(v);
   const auto real = mask.defined() ? mask.contiguous() : mask;
+  const Successors successors(successor_heads, real);
   const auto statistics = q.options().dtype(statistics_type(q));
   const AttentionResult result{
       empty_rows_like(q_rows),  // [batch, heads, length, d_head]
@@ -226,13 +240,13 @@ AttentionResult interval_attention_forward(const at::Tensor& q,
       at::empty({q.size(0), q.size(1), q.size(2), 2}, statistics)};
   const auto on_cpu = [&]<class T>() {
     using Args = kernels::IntervalAttentionArgs<T>;
-    kernels::cpu::interval_attention(
-        arguments<Args, T, T>(q_rows, k_rows, v_rows, rounds, real, result));
+    kernels::cpu::interval_attention(arguments<Args, T, T>(
+        q_rows, k_rows, v_rows, rounds, real, successors, result));
   };
   const auto cuda_arguments = [&]<class T>() {
     using Args = kernels::cuda::IntervalAttentionArgs<T>;
     return arguments<Args, T, float>(q_rows, k_rows, v_rows, rounds, real,
-                                     result);
+                                     successors, result);
   };
   const LaunchGuard launch(q);
   if (q.is_cuda() && q.scalar_type() == at::kBFloat16) {
@@ -254,26 +268,30 @@ AttentionResult interval_attention_forward(const at::Tensor& q,
 AttentionGradients interval_attention_backward(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
     const IntervalRounds& rounds, const at::Tensor& mask,
-    const AttentionResult& result, const at::Tensor& d_output) {
+    const AttentionResult& result, const at::Tensor& d_output,
+    int64_t successor_heads) {
   const auto q_rows = with_contiguous_rows(q);
   const auto k_rows = with_contiguous_rows(k);
   const auto v_rows = with_contiguous_rows(v);
   const auto d_output_rows = with_contiguous_rows(d_output);
   const auto real = mask.defined() ? mask.contiguous() : mask;
+  const Successors successors(successor_heads, real);
   const AttentionGradients gradients{empty_rows_like(q_rows),
                                      empty_rows_like(k_rows),
                                      empty_rows_like(v_rows)};
   const auto on_cpu = [&]<class T>() {
     using Args = kernels::IntervalAttentionArgs<T>;
     kernels::cpu::interval_attention_grad(
-        {arguments<Args, T, T>(q_rows, k_rows, v_rows, rounds, real, result),
+        {arguments<Args, T, T>(q_rows, k_rows, v_rows, rounds, real, successors,
+                               result),
          rows_of<T>(d_output_rows), mutable_rows_of<T>(gradients.q),
          mutable_rows_of<T>(gradients.k), mutable_rows_of<T>(gradients.v)});
   };
   const auto cuda_arguments = [&]<class T>() {
     using Args = kernels::cuda::IntervalAttentionArgs<T>;
     return kernels::cuda::IntervalAttentionGradArgs<T>{
-        arguments<Args, T, float>(q_rows, k_rows, v_rows, rounds, real, result),
+        arguments<Args, T, float>(q_rows, k_rows, v_rows, rounds, real,
+                                  successors, result),
         rows_of<T>(d_output_rows), mutable_rows_of<T>(gradients.q),
         mutable_rows_of<T>(gradients.k), mutable_rows_of<T>(gradients.v)};
   };

@@ -39,8 +39,11 @@ struct AttentionResult {
 //   mask     [batch, length] bool, true where real; undefined: all are
 //
 // output_i is the softmax of the scores over the union of i's intervals, each
-// pair once, however many rounds found it; v_i where that union is empty; 0 at
-// padded positions, which must have an empty interval and lie in nobody's.
+// pair once, however many rounds found it, of the values that these keys offer;
+// v_i where that union is empty; 0 at padded positions, which must have an
+// empty interval and lie in nobody's. A key j offers v_j; in the first
+// `successor_heads` heads v of the next real position, of the last one its own:
+// what came after the last time. Only where k is shared.
 // lse_i is the log of the softmax's denominator, -inf where the union is empty.
 //
 // Memory beyond inputs and outputs is O(length), never O(length^2). Forward and
@@ -52,7 +55,8 @@ struct AttentionResult {
 AttentionResult interval_attention(const at::Tensor& q, const at::Tensor& k,
                                    const at::Tensor& v,
                                    const IntervalRounds& rounds,
-                                   const at::Tensor& mask = {});
+                                   const at::Tensor& mask = {},
+                                   int64_t successor_heads = 0);
 
 // The same without checking `rounds`, for operations that build on it and made
 // them themselves.
@@ -60,14 +64,16 @@ AttentionResult interval_attention_unchecked(const at::Tensor& q,
                                              const at::Tensor& k,
                                              const at::Tensor& v,
                                              const IntervalRounds& rounds,
-                                             const at::Tensor& mask);
+                                             const at::Tensor& mask,
+                                             int64_t successor_heads = 0);
 
 // And without autograd.
 AttentionResult interval_attention_forward(const at::Tensor& q,
                                            const at::Tensor& k,
                                            const at::Tensor& v,
                                            const IntervalRounds& rounds,
-                                           const at::Tensor& mask);
+                                           const at::Tensor& mask,
+                                           int64_t successor_heads = 0);
 
 struct AttentionGradients {
   at::Tensor q;  // shaped as the inputs; of shared k, q has both parts
@@ -78,6 +84,7 @@ struct AttentionGradients {
 AttentionGradients interval_attention_backward(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
     const IntervalRounds& rounds, const at::Tensor& mask,
-    const AttentionResult& result, const at::Tensor& d_output);
+    const AttentionResult& result, const at::Tensor& d_output,
+    int64_t successor_heads = 0);
 
 }  // namespace reformer

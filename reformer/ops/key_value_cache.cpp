@@ -26,6 +26,7 @@ kernels::AppendKeysArgs<T> arguments(const at::Tensor& k, const at::Tensor& v,
   if (buckets.defined()) args.buckets = buckets.const_data_ptr<uint16_t>();
   args.pages = cache.pages<T>();
   args.unit_keys = cache.shared_qk();
+  args.successor_heads = cache.config().successor_heads;
   args.kept = cache.kept();
   args.batch = cache.batch();
   args.heads = cache.heads();
@@ -80,6 +81,9 @@ KeyValueCache::KeyValueCache(const KeyValueConfig& config)
               config.type == (on_cpu ? at::kDouble : at::kBFloat16),
           kOp, ": float32 or ", on_cpu ? "float64" : "bfloat16",
           " is required, got ", at::toString(config.type));
+  require(config.successor_heads >= 0 && config.successor_heads <= config.heads,
+          kOp, ": successor_heads must be 0 to ", config.heads, ", got ",
+          config.successor_heads);
   if (on_cpu) return;
   arrivals_ = at::zeros({config.batch, config.heads},
                         at::TensorOptions(config.device).dtype(at::kInt));

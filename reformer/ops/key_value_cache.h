@@ -21,6 +21,7 @@ struct KeyValueConfig {
   int64_t marks = 0;  // buckets kept with each position: rounds of attend_next
                       // on CUDA
   at::Device device = at::kCPU;
+  int64_t successor_heads = 0;  // interval_attention's
 };
 
 // Rows of the batch are of different lengths and know nothing of each other.

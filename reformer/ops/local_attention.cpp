@@ -7,17 +7,20 @@
 namespace reformer {
 
 at::Tensor local_attention(const at::Tensor& qk, const at::Tensor& v,
-                           const LocalConfig& config, const at::Tensor& mask) {
+                           const LocalConfig& config, const at::Tensor& mask,
+                           int64_t successor_heads) {
   constexpr const char* kOp = "local_attention";
   check_vectors(kOp, "qk", qk);
   check_like(kOp, "v", v, "qk", qk);
   check_mask(kOp, mask, qk.device(), qk.size(0), qk.size(2));
+  check_successor_heads(kOp, successor_heads, qk);
   require(config.chunk_length >= 1, kOp,
           ": chunk_length must be at least 1, got ", config.chunk_length);
   const auto rounds =
       natural_rounds(qk.size(2), {config.window, config.chunk_length},
                      config.causal, mask, qk.device());
-  return interval_attention_unchecked(qk, {}, v, rounds, mask).output;
+  return interval_attention_unchecked(qk, {}, v, rounds, mask, successor_heads)
+      .output;
 }
 
 }  // namespace reformer

@@ -20,9 +20,12 @@ struct LocalConfig {
 // Shared queries and keys, as in lsh_attention, but in natural order: each
 // position sees its own chunk of chunk_length positions and the previous one,
 // or under `trailing` the last chunk_length positions (on either side when not
-// causal). Padded positions are left out before chunks are counted.
+// causal). Padded positions are left out before chunks are counted. In the
+// first `successor_heads` heads keys offer the value of the position after them
+// (interval_attention).
 at::Tensor local_attention(const at::Tensor& qk, const at::Tensor& v,
                            const LocalConfig& config,
-                           const at::Tensor& mask = {});
+                           const at::Tensor& mask = {},
+                           int64_t successor_heads = 0);
 
 }  // namespace reformer

@@ -48,10 +48,12 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
   static at::Tensor forward(torch::autograd::AutogradContext* context,
                             const at::Tensor& qk, const at::Tensor& v,
                             const at::Tensor& buckets, const LshConfig& config,
-                            const std::optional<at::Tensor>& maybe_mask) {
+                            const std::optional<at::Tensor>& maybe_mask,
+                            int64_t successor_heads) {
     const auto& mask = *maybe_mask;
     const auto rounds = lsh_rounds(buckets, config, mask);
-    const auto result = interval_attention_forward(qk, {}, v, rounds, mask);
+    const auto result =
+        interval_attention_forward(qk, {}, v, rounds, mask, successor_heads);
     const auto kept = qk.is_cuda() ? rounds : IntervalRounds{};
     context->save_for_backward({qk, v, buckets, mask, result.output, result.lse,
                                 result.softmax, kept.order, kept.place,
@@ -61,6 +63,7 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
     context->saved_data["local_window"] = config.local_window;
     context->saved_data["window"] = static_cast<int64_t>(config.window);
     context->saved_data["causal"] = config.causal;
+    context->saved_data["successor_heads"] = successor_heads;
     return result.output;
   }
 
@@ -83,8 +86,10 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
                             ? IntervalRounds{saved[7], saved[8], saved[9]}
                             : lsh_rounds(buckets, config, mask);
     const auto gradients = interval_attention_backward(
-        qk, {}, v, rounds, mask, {saved[4], saved[5], saved[6]}, d_outputs[0]);
-    return {gradients.q, gradients.v, at::Tensor(), at::Tensor(), at::Tensor()};
+        qk, {}, v, rounds, mask, {saved[4], saved[5], saved[6]}, d_outputs[0],
+        data["successor_heads"].toInt());
+    return {gradients.q,  gradients.v,  at::Tensor(),
+            at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -123,8 +128,9 @@ IntervalRounds lsh_rounds(const at::Tensor& buckets, const LshConfig& config,
 
 at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
                          const at::Tensor& buckets, const LshConfig& config,
-                         const at::Tensor& mask) {
+                         const at::Tensor& mask, int64_t successor_heads) {
   check_inputs(qk, v, mask);
+  check_successor_heads(kOp, successor_heads, qk);
   check_config(config);
   check_bucket_shape(kOp, buckets);
   require(buckets.size(0) == qk.size(0) && buckets.size(1) == qk.size(1) &&
@@ -136,15 +142,16 @@ at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
           ": buckets must be on the device of qk, ", qk.device().str(),
           ", got ", buckets.device().str());
   // Optional, because autograd takes no undefined tensors as arguments.
-  return LshAttention::apply(qk, v, buckets, config, std::optional(mask));
+  return LshAttention::apply(qk, v, buckets, config, std::optional(mask),
+                             successor_heads);
 }
 
 at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
                          const LshConfig& config, const HashKey& key,
-                         const at::Tensor& mask) {
+                         const at::Tensor& mask, int64_t successor_heads) {
   check_inputs(qk, v, mask);
   return lsh_attention(qk, v, lsh_attention_buckets(qk, config, key), config,
-                       mask);
+                       mask, successor_heads);
 }
 
 }  // namespace reformer

@@ -19,17 +19,20 @@ namespace reformer {
 // many positions) let each query see; see interval_attention for keys, scores
 // and lone tokens. config.n_buckets of 0 is the default for this length. The
 // rotations are a function of `key`, head and round alone, the same for every
-// row of a batch.
+// row of a batch. In the first `successor_heads` heads keys offer the value of
+// the position after them (interval_attention).
 at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
                          const LshConfig& config, const HashKey& key,
-                         const at::Tensor& mask = {});
+                         const at::Tensor& mask = {},
+                         int64_t successor_heads = 0);
 
 // The same with the buckets given, [batch, heads, rounds, length] uint16: what
 // a reversible layer keeps, because a bucket hashed from a rebuilt input may
 // differ. config.rounds is not read.
 at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
                          const at::Tensor& buckets, const LshConfig& config,
-                         const at::Tensor& mask = {});
+                         const at::Tensor& mask = {},
+                         int64_t successor_heads = 0);
 
 // The buckets that the first form uses.
 at::Tensor lsh_attention_buckets(const at::Tensor& qk, const LshConfig& config,

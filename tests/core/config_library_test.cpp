@@ -72,7 +72,7 @@ TEST(ConfigLibrary, ThePapersLongRunsHaveItsSettings) {
 TEST(ConfigLibrary, RecallIsPossibleUpToAMillionTokens) {
   for (const char* name : {"recall", "recall-64k"}) {
     auto config = load_config(name);
-    EXPECT_EQ(config.model.positions, "sinusoid") << name;  // of any length
+    EXPECT_EQ(config.model.positions, "rotary") << name;  // of any length
     config.train.length = 1 << 20;
     EXPECT_NO_THROW(check(config)) << name;
   }

@@ -29,6 +29,7 @@ struct Case {
   EarlierPositions earlier;
   bool shared_qk = true;
   int64_t reach = 0;
+  int64_t successor_heads = 0;
 
   int64_t batch() const { return static_cast<int64_t>(prompts.size()); }
 };
@@ -84,7 +85,8 @@ struct Attention {
       : earlier(c.earlier),
         device(where),
         cache({c.batch(), kHeads, c.d_head, c.shared_qk && where.is_cuda(),
-               type, c.reach, where.is_cuda() ? texts.shape.rounds : 0, where}),
+               type, c.reach, where.is_cuda() ? texts.shape.rounds : 0, where,
+               c.successor_heads}),
         members(texts.shape, where) {}
 
   at::Tensor here(const at::Tensor& x) const {
@@ -170,11 +172,12 @@ TEST(CudaAttendNext, IsTheSoftmaxOverTheUnionOfRangeAndBuckets) {
         {40, 2, 2, 300, 9},
         {64, 5, 1000, 16, 1},
         {64, 64, 8, 3, 2}}) {
-    const Case c{{70, 0, 500, 1, 33},
-                 45,
-                 d_head,
-                 {0, 0, rounds, n_buckets, window},
-                 {local}};
+    Case c{{70, 0, 500, 1, 33},
+           45,
+           d_head,
+           {0, 0, rounds, n_buckets, window},
+           {local}};
+    c.successor_heads = d_head % 3;
     expect_right(c, "d_head " + std::to_string(d_head) + ", rounds " +
                         std::to_string(rounds) + ", window " +
                         std::to_string(window));
@@ -193,6 +196,16 @@ TEST(CudaAttendNext, SeesRangesOfEveryKind) {
   expect_right({{20000, 5000}, 3, 16, {}, {1000}, true, 1001},
                "prompts far longer than the reach");
   expect_right({{5, 0}, 5, 16, {}, {0}}, "nobody");
+}
+
+TEST(CudaAttendNext, OffersTheValuesOfSuccessors) {
+  constexpr int64_t kAll = EarlierPositions::kAll;
+  expect_right({{1020, 0, 1}, 12, 64, {}, {kAll}, true, 0, 2}, "all before");
+  expect_right({{20, 5}, 40, 16, {}, {7, 7}, true, 0, 1}, "chunks");
+  expect_right({{2040, 1}, 20, 16, {}, {1029}, true, 1030, 3}, "limited reach");
+  expect_right({{20000, 5000}, 3, 16, {}, {1000}, true, 1001, 2},
+               "prompts far longer than the reach");
+  expect_right({{5, 0}, 5, 16, {}, {0}, true, 0, 3}, "nobody");
 }
 
 TEST(CudaAttendNext, ARowIsTheSameBitsAloneAndBesideALongerOne) {

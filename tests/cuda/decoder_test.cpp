@@ -75,8 +75,10 @@ TEST(CudaDecoder, LocalAttentionKeepsItsChunks) {
 template <class Body>
 void for_every_block_and_position_encoding(const Body& body) {
   for (const std::string block : {"reversible", "stored", "residual"}) {
-    for (const std::string positions : {"learned", "axial", "sinusoid"}) {
+    for (const std::string positions :
+         {"learned", "axial", "sinusoid", "rotary"}) {
       auto config = small_config("lsh,local");
+      config.model.successor_fraction = 0.5;
       config.model.block = block;
       config.model.positions = positions;
       config.model.axial_shape = {8, 10};

@@ -46,6 +46,33 @@ class DeviceArray {
   int64_t size_ = 0;
 };
 
+// The tables of SuccessorsView.
+inline std::vector<int32_t> ends_of(const Problem& p) {
+  std::vector<int32_t> ends;
+  for (int64_t b = 0; b < p.sizes.batch; ++b) {
+    int32_t first = -1;
+    int32_t last = -1;
+    for (int64_t i = 0; i < p.sizes.length; ++i) {
+      if (!p.real(b, i)) continue;
+      last = static_cast<int32_t>(i);
+      if (first < 0) first = last;
+    }
+    ends.insert(ends.end(), {first, last});
+  }
+  return ends;
+}
+inline std::vector<int32_t> cyclic(const Problem& p) {
+  const int64_t length = p.sizes.length;
+  const auto ends = ends_of(p);
+  auto next = p.next();
+  for (int64_t at = 0; at < p.sizes.batch * length; ++at) {
+    const int64_t b = at / length;
+    if (next[at] == length) next[at] = ends[2 * b];
+    if (!p.real(b, at % length)) next[at] = static_cast<int32_t>(at % length);
+  }
+  return next;
+}
+
 template <class T>
 struct DeviceProblem {
   explicit DeviceProblem(const Problem& p)
@@ -58,6 +85,8 @@ struct DeviceProblem {
         order(p.order),
         place(p.place),
         interval(p.interval),
+        next(cyclic(p)),
+        ends(ends_of(p)),
         output(sizes.numbers()),
         d_q(sizes.numbers()),
         d_k(sizes.shared ? 0 : sizes.numbers()),
@@ -77,7 +106,9 @@ struct DeviceProblem {
     args.forward.v = rows(constant(v.data()));
     if (sizes.padded) {
       args.forward.mask = reinterpret_cast<const bool*>(mask.data());
+      args.forward.successors = {0, next.data(), ends.data()};
     }
+    args.forward.successors.heads = sizes.successor_heads;
     args.forward.rounds = {order.data(),
                            place.data(),
                            interval.data(),
@@ -138,7 +169,7 @@ struct DeviceProblem {
   Case sizes;
   DeviceArray<T> q, k, v, d_output;
   DeviceArray<char> mask;
-  DeviceArray<int32_t> order, place, interval;
+  DeviceArray<int32_t> order, place, interval, next, ends;
   DeviceArray<T> output, d_q, d_k, d_v;
   DeviceArray<float> lse, softmax;
   DeviceArray<char> workspace;

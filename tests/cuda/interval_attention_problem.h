@@ -37,6 +37,7 @@ struct Case {
   bool causal = true;
   bool shared = true;
   bool padded = false;
+  int64_t successor_heads = 0;
   Vectors vectors = Vectors::kNormal;
 
   int64_t all_rounds() const { return rounds + (local > 0 ? 1 : 0); }
@@ -47,7 +48,8 @@ struct Case {
            std::to_string(length) + " d " + std::to_string(d) + " rounds " +
            std::to_string(rounds) + " local " + std::to_string(local) +
            (causal ? " causal" : "") + (shared ? " shared" : " separate") +
-           (padded ? " padded" : "") +
+           (padded ? " padded" : "") + " successor heads " +
+           std::to_string(successor_heads) +
            (window == Window::kChunk ? " chunk" : " trailing") + " vectors " +
            std::to_string(static_cast<int>(vectors));
   }
@@ -59,6 +61,23 @@ struct Problem {
   std::vector<float> q, k, v, d_output;
   std::vector<char> mask;
   std::vector<int32_t> order, place, interval;
+
+  bool real(int64_t batch, int64_t i) const {
+    return mask.empty() || mask[batch * sizes.length + i];
+  }
+
+  // [batch, length]: the next real position; `length`: there is none.
+  std::vector<int32_t> next() const {
+    std::vector<int32_t> found(sizes.batch * sizes.length);
+    for (int64_t b = 0; b < sizes.batch; ++b) {
+      auto after = static_cast<int32_t>(sizes.length);
+      for (int64_t i = sizes.length - 1; i >= 0; --i) {
+        found[b * sizes.length + i] = after;
+        if (real(b, i)) after = static_cast<int32_t>(i);
+      }
+    }
+    return found;
+  }
 };
 
 inline float rounded_to(float x, const __nv_bfloat16*) {
@@ -176,8 +195,13 @@ void attend_plainly(const Problem& p, int64_t head, bool round, Result& out) {
   const float* q = &p.q[head * length * d];
   const float* v = &p.v[head * length * d];
   const float* d_o = &p.d_output[head * length * d];
-  const char* mask = c.padded ? &p.mask[head / c.heads * length] : nullptr;
-  const auto real = [&](int64_t i) { return mask == nullptr || mask[i]; };
+  const auto real = [&](int64_t i) { return p.real(head / c.heads, i); };
+  const auto next = p.next();
+  const auto offered = [&](int64_t j) {
+    const int64_t after = next[head / c.heads * length + j];
+    const bool successors = head % c.heads < c.successor_heads;
+    return successors && after < length ? after : j;
+  };
   std::vector<Number> k(length * d), inverse(length, 0);
   const Number scale = c.shared ? 1 : 1 / std::sqrt(Number(d));
   for (int64_t j = 0; j < length; ++j) {
@@ -238,7 +262,8 @@ void attend_plainly(const Problem& p, int64_t head, bool round, Result& out) {
     std::vector<Number> o(d);
     for (std::size_t n = 0; n < keys.size(); ++n) {
       const Number w = store(scores[n]);
-      for (int64_t e = 0; e < d; ++e) o[e] += w * v[keys[n] * d + e];
+      const float* value = v + offered(keys[n]) * d;
+      for (int64_t e = 0; e < d; ++e) o[e] += w * value[e];
     }
     Number delta = 0;
     for (int64_t e = 0; e < d; ++e) {
@@ -251,11 +276,11 @@ void attend_plainly(const Problem& p, int64_t head, bool round, Result& out) {
       const Number w = scores[n] / sum;
       Number dp = 0;
       for (int64_t e = 0; e < d; ++e)
-        dp += Number(d_o[i * d + e]) * v[j * d + e];
+        dp += Number(d_o[i * d + e]) * v[offered(j) * d + e];
       const Number ds = store(w * (dp - delta) * scale);
       const Number pw = store(w);
       for (int64_t e = 0; e < d; ++e) {
-        d_v[j * d + e] += pw * d_o[i * d + e];
+        d_v[offered(j) * d + e] += pw * d_o[i * d + e];
         d_q[i * d + e] += ds * k[j * d + e];
         d_k[j * d + e] += ds * q[i * d + e];
       }

@@ -81,6 +81,28 @@ TEST_F(IntervalAttentionCuda, IsAsGoodAsPlainBf16UnderEveryRule) {
   }
 }
 
+// Lone tokens, ends and padding among them: few queries see anybody.
+TEST_F(IntervalAttentionCuda, OffersTheValuesOfSuccessors) {
+  for (const bool causal : {true, false}) {
+    for (const bool padded : {true, false}) {
+      for (const int64_t length : {1, 9, 63, 1000, 3000}) {
+        Case c;
+        c.batch = 2;
+        c.length = length;
+        c.rounds = 2;
+        c.n_buckets = length > 100 ? 256 : 4;
+        c.local = causal ? 0 : 3;
+        c.causal = causal;
+        c.padded = padded;
+        c.d = padded == causal ? 128 : 64;
+        c.successor_heads = padded ? 1 : 2;
+        expect_good<__nv_bfloat16>(c);
+        expect_good<float>(c);
+      }
+    }
+  }
+}
+
 TEST_F(IntervalAttentionCuda, IsAsGoodAsPlainBf16OnAnyVectors) {
   for (const auto vectors : {Vectors::kClustered, Vectors::kIdentical,
                              Vectors::kWithZeros, Vectors::kLarge}) {
@@ -157,6 +179,7 @@ TEST_F(IntervalAttentionCuda, NeverReadsPaddedRows) {
     Case c;
     c.padded = true;
     c.causal = causal;
+    c.successor_heads = 1;
     Problem p = make_problem<__nv_bfloat16>(c);
     const Result wanted = DeviceProblem<__nv_bfloat16>(p).run();
     fill_padded_rows(p, std::numeric_limits<float>::quiet_NaN());

@@ -197,7 +197,8 @@ void expect_repeated_equals_computed(Config config, const std::string& name) {
 
 TEST_F(CudaLearner, RepeatsRecordedStepsBitForBit) {
   for (const std::string attention : {"lsh", "local", "full_shared_qk"}) {
-    for (const std::string positions : {"learned", "sinusoid", "axial"}) {
+    for (const std::string positions :
+         {"learned", "sinusoid", "axial", "rotary"}) {
       auto config = small_config(attention);
       config.model.positions = positions;
       config.model.axial_shape = {25, 20};

@@ -165,6 +165,27 @@ TEST(EmulatedIntervalAttention, IsAsGoodAsPlainBf16UnderEveryRule) {
   }
 }
 
+// Lone tokens, ends and padding among them: few queries see anybody.
+TEST(EmulatedIntervalAttention, OffersTheValuesOfSuccessors) {
+  for (const bool causal : {true, false}) {
+    for (const bool padded : {true, false}) {
+      for (const int64_t length : {1, 9, 63, 200}) {
+        Case c;
+        c.batch = 2;
+        c.length = length;
+        c.rounds = 2;
+        c.n_buckets = length > 100 ? 64 : 4;
+        c.local = causal ? 0 : 3;
+        c.causal = causal;
+        c.padded = padded;
+        c.d = padded == causal ? 96 : 40;
+        c.successor_heads = padded ? 1 : 2;
+        expect_good(c);
+      }
+    }
+  }
+}
+
 TEST(EmulatedIntervalAttention, IsAsGoodAsPlainBf16OnAnyVectors) {
   for (const auto vectors : {Vectors::kClustered, Vectors::kIdentical,
                              Vectors::kWithZeros, Vectors::kLarge}) {
@@ -238,6 +259,7 @@ TEST(EmulatedIntervalAttention, NeverReadsPaddedRows) {
   c.rounds = 2;
   c.n_buckets = 4;
   c.padded = true;
+  c.successor_heads = 1;
   Problem p = make_problem<Bf16>(c);
   const Result wanted = run(p, Schedule::kRandom);
   fill_padded_rows(p, std::numeric_limits<float>::quiet_NaN());

@@ -87,6 +87,19 @@ TEST(Decoder, EveryAttentionStepByStepIsTheWholePass) {
   }
 }
 
+TEST(Decoder, SuccessorValuesStepByStepAreTheWholePass) {
+  for (const std::string attention :
+       {"lsh", "full_shared_qk", "local", "full,lsh,local"}) {
+    for (const int64_t local_window : {0, 5}) {
+      auto config = small_config(attention);
+      config.model.successor_fraction = 0.5;
+      config.lsh.local_window = local_window;
+      expect_exact_steps(
+          config, attention + ", local window " + std::to_string(local_window));
+    }
+  }
+}
+
 TEST(Decoder, LocalAttentionKeepsItsChunks) {
   for (const int64_t chunk_length : {1, 7, 1000}) {
     auto config = small_config("local");
@@ -105,8 +118,10 @@ TEST(Decoder, EveryBlockStepByStepIsTheWholePass) {
 }
 
 TEST(Decoder, EveryPositionEncodingStepByStepIsTheWholePass) {
-  for (const std::string positions : {"learned", "axial", "sinusoid"}) {
-    auto config = small_config("lsh");
+  for (const std::string positions :
+       {"learned", "axial", "sinusoid", "rotary"}) {
+    auto config = small_config("lsh,full,local");
+    config.model.successor_fraction = 0.5;
     config.model.positions = positions;
     config.model.axial_shape = {8, 10};
     config.model.axial_dims = {12, 20};

@@ -13,6 +13,7 @@ struct Case {
   const char* attention;
   const char* block;
   const char* positions;
+  double successor_fraction = 0;
 };
 
 class GradientCheck : public testing::TestWithParam<Case> {
@@ -22,6 +23,7 @@ class GradientCheck : public testing::TestWithParam<Case> {
     config.model.layers = 2;
     config.model.block = GetParam().block;
     config.model.positions = GetParam().positions;
+    config.model.successor_fraction = GetParam().successor_fraction;
     config.model.axial_shape = {4, 5, 2};
     config.model.axial_dims = {8, 10, 6};
     config.train.length = 34;
@@ -31,12 +33,14 @@ class GradientCheck : public testing::TestWithParam<Case> {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, GradientCheck,
-    testing::Values(Case{"lsh", "lsh", "reversible", "learned"},
-                    Case{"full_shared_qk", "full_shared_qk", "reversible",
-                         "axial"},
-                    Case{"local_full", "local,full", "reversible", "learned"},
-                    Case{"stored", "lsh", "stored", "sinusoid"},
-                    Case{"residual", "lsh,full", "residual", "axial"}),
+    testing::Values(
+        Case{"lsh", "lsh", "reversible", "learned"},
+        Case{"full_shared_qk", "full_shared_qk", "reversible", "axial"},
+        Case{"local_full", "local,full", "reversible", "learned"},
+        Case{"stored", "lsh", "stored", "sinusoid"},
+        Case{"residual", "lsh,full", "residual", "axial"},
+        Case{"successors", "lsh,full_shared_qk", "reversible", "learned", 0.5},
+        Case{"rotary", "local,full", "reversible", "rotary", 0.5}),
     [](const auto& instance) { return instance.param.name; });
 
 // Along a random direction of each parameter in turn. The loss is smooth only

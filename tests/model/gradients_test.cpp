@@ -15,13 +15,18 @@
 namespace reformer {
 namespace {
 
-using Case = std::tuple<std::string, std::string>;  // block, attention
+// block, attention, positions
+using Case = std::tuple<std::string, std::string, std::string>;
 
 class Gradients : public testing::TestWithParam<Case> {
  protected:
   static Config config() {
     auto config = small_config_of(std::get<1>(GetParam()));
     config.model.block = std::get<0>(GetParam());
+    config.model.positions = std::get<2>(GetParam());
+    if (config.model.positions == "rotary") {
+      config.model.successor_fraction = 0.5;
+    }
     return config;
   }
 };
@@ -30,10 +35,12 @@ INSTANTIATE_TEST_SUITE_P(
     Stacks, Gradients,
     testing::Combine(testing::Values("reversible", "stored", "residual"),
                      testing::Values("lsh,local,full,full_shared_qk", "lsh",
-                                     "local", "full", "full_shared_qk")),
+                                     "local", "full", "full_shared_qk"),
+                     testing::Values("learned", "rotary")),
     [](const auto& instance) {
-      auto name =
-          std::get<0>(instance.param) + "_" + std::get<1>(instance.param);
+      auto name = std::get<0>(instance.param) + "_" +
+                  std::get<1>(instance.param) + "_" +
+                  std::get<2>(instance.param);
       std::replace(name.begin(), name.end(), ',', '_');
       return name;
     });

@@ -32,6 +32,7 @@ INSTANTIATE_TEST_SUITE_P(LanguageModel, Causality,
 // on the future, they would.
 TEST_P(Causality, ALaterSymbolNeverChangesAnEarlierPrediction) {
   auto config = small_config_of(GetParam());
+  config.model.successor_fraction = 0.5;
   config.lsh.n_buckets = 2;
   config.lsh.local_window = 0;
   LanguageModel model(config, at::kDouble);

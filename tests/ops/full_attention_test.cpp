@@ -74,15 +74,18 @@ TEST(FullAttention, WithAMaskOfAllRealIsWithoutMask) {
   }
 }
 
-void expect_all_others(int64_t length, bool causal, Padding padding) {
+void expect_all_others(int64_t length, bool causal, Padding padding,
+                       int64_t successor_heads = 0) {
   SCOPED_TRACE("length " + std::to_string(length) + (causal ? ", causal" : "") +
                ", padding " + name_of(padding));
   const int64_t batch = length > 300 ? 1 : 2;
-  const auto inputs = make_inputs(Queries::kSomeZero, padding,
-                                  {batch, batch, length, 64}, 100 * length);
+  auto inputs = make_inputs(Queries::kSomeZero, padding,
+                            {batch, batch, length, 64}, 100 * length);
+  inputs.successor_heads = successor_heads;
   const auto full = [&](const at::Tensor& qk, const at::Tensor&,
                         const at::Tensor& v) {
-    return AttentionResult{full_shared_qk_attention(qk, v, causal, inputs.mask),
+    return AttentionResult{full_shared_qk_attention(qk, v, causal, inputs.mask,
+                                                    inputs.successor_heads),
                            {}};
   };
   const Judge judge(inputs,
@@ -104,6 +107,17 @@ TEST(FullSharedQkAttention, IsTheSoftmaxOverAllOthers) {
     }
     // Several segments of queries that share their keys.
     expect_all_others(2500, causal, Padding::kScattered);
+  }
+}
+
+TEST(FullSharedQkAttention, OffersTheValuesOfSuccessors) {
+  for (const bool causal : {false, true}) {
+    for (const int64_t length : {1, 2, 33, 1100}) {
+      for (const auto padding :
+           {Padding::kNone, Padding::kLeft, Padding::kScattered}) {
+        expect_all_others(length, causal, padding, /*successor_heads=*/1);
+      }
+    }
   }
 }
 

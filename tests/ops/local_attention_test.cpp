@@ -37,8 +37,9 @@ TEST(LocalAttention, IsTheSoftmaxOverNearbyPositions) {
                  std::to_string(config.chunk_length) + ", " +
                  name_of(config.window) + (config.causal ? ", causal" : "") +
                  ", padding " + name_of(padding));
-    const auto inputs = make_inputs(Queries::kSomeZero, padding,
-                                    {2, 2, length, 40}, seed += 100);
+    auto inputs = make_inputs(Queries::kSomeZero, padding, {2, 2, length, 40},
+                              seed += 100);
+    inputs.successor_heads = 1;
     // One bucket in one round: the natural order.
     LshConfig lsh;
     lsh.chunk_length = config.chunk_length;
@@ -49,7 +50,9 @@ TEST(LocalAttention, IsTheSoftmaxOverNearbyPositions) {
     const auto local = [&, &config = config](const at::Tensor& qk,
                                              const at::Tensor&,
                                              const at::Tensor& v) {
-      return AttentionResult{local_attention(qk, v, config, inputs.mask), {}};
+      return AttentionResult{
+          local_attention(qk, v, config, inputs.mask, inputs.successor_heads),
+          {}};
     };
     const Judge judge(inputs, attended);
     for_each_instruction_set([&](const std::string& name) {

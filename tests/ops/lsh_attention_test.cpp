@@ -27,9 +27,10 @@ AttentionAnswer fast_answer(const AttentionInputs& inputs,
   const auto rounds = lsh_rounds(buckets, config, inputs.mask);
   return answer(
       [&](const at::Tensor& qk, const at::Tensor&, const at::Tensor& v) {
-        const auto below =
-            interval_attention_forward(qk, {}, v, rounds, inputs.mask);
-        const auto output = lsh_attention(qk, v, buckets, config, inputs.mask);
+        const auto below = interval_attention_forward(
+            qk, {}, v, rounds, inputs.mask, inputs.successor_heads);
+        const auto output = lsh_attention(qk, v, buckets, config, inputs.mask,
+                                          inputs.successor_heads);
         EXPECT_TRUE(same_bits(output.detach(), below.output.detach()));
         return AttentionResult{output, below.lse};
       },
@@ -70,7 +71,8 @@ TEST(LshAttention, LogNOfThePaperEqualsTheUnionAndTheFirstCollision) {
   for (const auto& lsh : lsh_cases()) {
     if (lsh.length > 200 || lsh.config.rounds == 1) continue;
     SCOPED_TRACE(lsh.name());
-    const auto inputs = lsh.inputs().to(at::kDouble);
+    auto inputs = lsh.inputs().to(at::kDouble);
+    inputs.successor_heads = 0;  // the paper knows none
     const auto buckets = lsh_attention_buckets(inputs.q, lsh.config, kKey);
     const auto sets = twin::attended_sets(buckets, lsh.config, inputs.mask);
     const auto by_rounds = answer(

@@ -184,13 +184,16 @@ std::string LshCase::name() const {
        << config.n_buckets << " buckets, window " << name_of(config.window)
        << ", local_window " << config.local_window
        << (config.causal ? ", causal" : ", not causal") << ", queries "
-       << name_of(queries) << ", padding " << name_of(padding) << ", seed "
-       << seed;
+       << name_of(queries) << ", padding " << name_of(padding) << ", "
+       << successor_heads << " successor heads, seed " << seed;
   return name.str();
 }
 
 AttentionInputs LshCase::inputs() const {
-  return make_inputs(queries, padding, {batch, heads, length, d_head}, seed);
+  auto inputs =
+      make_inputs(queries, padding, {batch, heads, length, d_head}, seed);
+  inputs.successor_heads = successor_heads;
+  return inputs;
 }
 
 std::vector<LshCase> lsh_cases() {
@@ -200,7 +203,7 @@ std::vector<LshCase> lsh_cases() {
   const std::vector<int64_t> d_heads{40, 64, 128};
   const std::vector<int64_t> chunk_lengths{16, 32, 128};
   std::vector<LshCase> cases;
-  for (const auto& row : pairwise_cover({8, 4, 4, 3, 3, 2, 2, 4, 5})) {
+  for (const auto& row : pairwise_cover({8, 4, 4, 3, 3, 2, 2, 4, 5, 2})) {
     LshCase lsh;
     lsh.length = lengths[row[0]];
     // The twin is quadratic: the long ones are few and alone.
@@ -214,6 +217,7 @@ std::vector<LshCase> lsh_cases() {
     lsh.config.window = row[6] == 1 ? Window::kTrailing : Window::kChunk;
     lsh.padding = static_cast<Padding>(row[7]);
     lsh.queries = static_cast<Queries>(row[8]);
+    lsh.successor_heads = row[9] == 1 ? (lsh.heads + 1) / 2 : 0;
     lsh.config.n_buckets =
         default_bucket_count(lsh.length, lsh.config.chunk_length);
     lsh.seed = 100 * (cases.size() + 1);

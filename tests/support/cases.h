@@ -52,6 +52,7 @@ struct LshCase {
   LshConfig config;
   Queries queries;
   Padding padding;
+  int64_t successor_heads;
   uint64_t seed;
 
   std::string name() const;

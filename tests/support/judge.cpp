@@ -46,7 +46,7 @@ AttentionInputs AttentionInputs::to(at::ScalarType dtype) const {
   const auto as = [&](const at::Tensor& x) {
     return x.defined() ? x.to(dtype) : x;
   };
-  return {as(q), as(k), as(v), as(d_output), mask};
+  return {as(q), as(k), as(v), as(d_output), mask, successor_heads};
 }
 
 AttentionAnswer answer(const Attention& attention,
@@ -67,7 +67,8 @@ AttentionAnswer twin_answer(const AttentionInputs& inputs,
                             const at::Tensor& attended) {
   return answer(
       [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-        return twin::attention(q, k, v, attended, inputs.mask);
+        return twin::attention(q, k, v, attended, inputs.mask,
+                               inputs.successor_heads);
       },
       inputs);
 }

@@ -17,6 +17,7 @@ struct AttentionInputs {
   at::Tensor v;
   at::Tensor d_output;
   at::Tensor mask;  // undefined: all are real
+  int64_t successor_heads = 0;
 
   AttentionInputs to(at::ScalarType dtype) const;
 };

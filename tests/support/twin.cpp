@@ -152,13 +152,32 @@ at::Tensor unit_keys(const at::Tensor& q) {
   return (q / squares.masked_fill(small, 1).sqrt()).masked_fill(small, 0);
 }
 
+at::Tensor offered(const at::Tensor& v, const at::Tensor& mask,
+                   int64_t successor_heads) {
+  std::vector<at::Tensor> rows;
+  for (int64_t b = 0; b < v.size(0); ++b) {
+    auto next = at::arange(v.size(2), at::kLong);
+    int64_t last = -1;
+    for (int64_t i = 0; i < v.size(2); ++i) {
+      if (mask.defined() && !mask[b][i].item<bool>()) continue;
+      if (last >= 0) next[last] = i;
+      last = i;
+    }
+    rows.push_back(at::cat(
+        {v[b].narrow(0, 0, successor_heads).index_select(1, next),
+         v[b].narrow(0, successor_heads, v.size(1) - successor_heads)}));
+  }
+  return at::stack(rows);
+}
+
 AttentionResult attention(const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, const at::Tensor& attended,
-                          const at::Tensor& mask) {
+                          const at::Tensor& mask, int64_t successor_heads) {
   const auto values = without_padding(v, mask);
   const auto scores = scores_of(without_padding(q, mask),
                                 k.defined() ? without_padding(k, mask) : k);
-  // Who has nobody attends to itself. The padded do too, and find 0.
+  // Who has nobody attends to itself, whatever others offer. The padded do too,
+  // and find 0.
   const auto alone = attended.any(-1, /*keepdim=*/true).logical_not();
   const auto self = at::eye(q.size(2), at::kBool);
   const auto none = (attended | (alone & self)).logical_not();
@@ -166,7 +185,9 @@ AttentionResult attention(const at::Tensor& q, const at::Tensor& k,
                        .masked_fill(attended.logical_not(), -kInfinity)
                        .logsumexp(-1);
   const auto weights = scores.masked_fill(none, -kInfinity).softmax(-1);
-  return {without_padding(weights.matmul(values), mask), lse};
+  const auto output = at::where(
+      alone, values, weights.matmul(offered(values, mask, successor_heads)));
+  return {without_padding(output, mask), lse};
 }
 
 AttentionResult attention_by_rounds(const at::Tensor& qk, const at::Tensor& v,

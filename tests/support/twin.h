@@ -50,10 +50,15 @@ at::Tensor union_of(const AttendedSets& sets);
 // q / |q|, 0 where |q| <= 1e-6.
 at::Tensor unit_keys(const at::Tensor& q);
 
+// What each key offers: v, and in the first `successor_heads` heads v of the
+// next real position, of the last one its own.
+at::Tensor offered(const at::Tensor& v, const at::Tensor& mask,
+                   int64_t successor_heads);
+
 // The softmax over `attended`, computed in the dtype of q. k undefined: shared.
 AttentionResult attention(const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, const at::Tensor& attended,
-                          const at::Tensor& mask);
+                          const at::Tensor& mask, int64_t successor_heads = 0);
 
 // The paper's formulation (Appendix A): every round by itself, with log N_ij
 // subtracted from its scores, then merged by the rounds' log-sum-exps.

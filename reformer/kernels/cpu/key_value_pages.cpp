@@ -35,8 +35,12 @@ void append_head(const AppendKeysArgs<T>& args, int64_t batch, int64_t head) {
     const int64_t position = args.first[batch] + i;
     write_row(key, factor, args.d_head, pages.shape.width,
               pages.key(head, position));
-    write_row(v + i * args.v.row_stride, 1, args.d_head, pages.shape.width,
-              pages.value(head, position));
+    const auto write_value = [&](int64_t beside) {
+      write_row(v + i * args.v.row_stride, 1, args.d_head, pages.shape.width,
+                pages.value(head, beside));
+    };
+    if (head < args.successor_heads && position > 0) write_value(position - 1);
+    write_value(position);
   }
 }
 

@@ -23,6 +23,7 @@ __device__ void attend_tile(const AttendNextArgs<T>& args, const NextHead& own,
   const auto pages = args.pages.row(own.row);
   const int column = threadIdx.x % kGroupLanes * 8;
   const bool inside = column < args.d_head;
+  const T* input_value = args.v.head(own.row, own.head) + column;
 #pragma unroll
   for (int step = 0; step < kSteps; ++step) {
     int position[kUnrolled];
@@ -35,7 +36,9 @@ __device__ void attend_tile(const AttendNextArgs<T>& args, const NextHead& own,
       if (position[u] < 0 || !inside) continue;
       const T* row = pages.key(own.head, position[u]) + column;
       key[u] = load_eight(row);
-      value[u] = load_eight(row + pages.shape.width);
+      // The last one's successor is the input: nobody has written it yet.
+      const bool from_input = position[u] == own.last_offers_input;
+      value[u] = load_eight(from_input ? input_value : row + pages.shape.width);
     }
     float scores[kUnrolled];
 #pragma unroll
@@ -68,10 +71,15 @@ template <class T>
 __device__ void join_pages(const AttendNextArgs<T>& args, const NextHead& own) {
   const auto pages = args.pages.row(own.row);
   const int lane = threadIdx.x % 32;
-  write_key_value(args.k.head(own.row, own.head),
-                  args.v.head(own.row, own.head), args.unit_keys,
-                  static_cast<int>(args.d_head), lane, pages, own.head,
-                  own.position);
+  const int d = static_cast<int>(args.d_head);
+  write_key(args.k.head(own.row, own.head), args.unit_keys, d, lane, pages,
+            own.head, own.position);
+  const bool successors = own.head < args.successor_heads;
+  const int64_t beside = successors ? own.position - 1 : own.position;
+  if (beside >= 0) {
+    write_value(args.v.head(own.row, own.head), d, lane, pages, own.head,
+                beside);
+  }
   for (int64_t mark = lane; mark < pages.shape.marks; mark += 32) {
     pages.marks(own.head, own.position)[mark] =
         args.buckets[own.row_head * pages.shape.marks + mark];

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "reformer/kernels/cuda/instructions.cuh"
+
 namespace reformer::kernels::cuda {
 
 template <class T>

@@ -84,8 +84,9 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   // Starts the copy of keys rows[at, at + n) into the tiles' rows at ..., but
   // for what earlier rounds say of them.
   const auto copy_keys = [&](int at, int n) {
-    copy_rows<D, kThreads>({{keys, k, k_stride}, {values, v, v_stride}}, at,
-                           rows + at, n, head.d);
+    copy_rows<D, kThreads>(
+        {{keys, k, k_stride}, {values, v, v_stride, head.offered}}, at,
+        rows + at, n, head.d);
     if (!head.shared) return;
     for (int r = at + tid; r < at + n; r += kThreads) {
       const int row = rows[r];
@@ -230,14 +231,15 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
         queries.o[n][2 * half] *= inverse;
         queries.o[n][2 * half + 1] *= inverse;
       }
-    } else if (last) {  // nobody but itself; the tile has 0 for a padded row
+    } else if (last) {  // nobody but itself
       ref = -kInfinity;
+      const bf16* own = v + int64_t{max(row[half], 0)} * v_stride;
 #pragma unroll
       for (int n = 0; n < D / 8; ++n) {
-        const float2 own = tile_pair<D>(memory + Layout::kValues,
-                                        warp_row + g + 8 * half, n, t);
-        queries.o[n][2 * half] = own.x;
-        queries.o[n][2 * half + 1] = own.y;
+        const float2 pair =
+            row_pair(own, n, t, is_real(row[half]) ? head.d : 0);
+        queries.o[n][2 * half] = pair.x;
+        queries.o[n][2 * half + 1] = pair.y;
       }
     }
     if (t != 0 || row[half] == kNoRow) continue;

@@ -28,6 +28,7 @@ struct IntervalAttentionArgs {
   Rows<const T> k;   // data null: shared with q, unit keys, self excluded
   Rows<const T> v;   // [batch, heads, length, d_head]
   const bool* mask;  // [batch, length], true: real; null: all are
+  SuccessorsView successors;
   RoundsView rounds;
   Rows<T> output;  // [batch, heads, length, d_head], written
   float* lse;      // [batch, heads, length], written: log-sum-exp of the union

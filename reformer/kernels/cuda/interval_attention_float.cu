@@ -8,6 +8,7 @@
 
 #include "reformer/kernels/cuda/interval_launch.cuh"
 #include "reformer/kernels/cuda/interval_rows.cuh"
+#include "reformer/kernels/cuda/interval_successors.cuh"
 
 namespace reformer::kernels::cuda {
 namespace {
@@ -84,6 +85,7 @@ struct FloatHead {
             args.rounds.interval + b * args.rounds.interval_batch_stride +
             h * args.rounds.interval_head_stride)),
         mask(args.mask ? args.mask + b * args.length : nullptr),
+        offered(args.successors, b, h, args.length),
         softmax(args.softmax + (b * args.heads + h) * args.length * 2),
         rounds(static_cast<int>(args.rounds.rounds)),
         length(static_cast<int>(args.length)),
@@ -109,6 +111,14 @@ struct FloatHead {
   }
 
   __device__ bool is_padded(int i) const { return mask && !mask[i]; }
+  __device__ bool is_lone(int i) const {
+    return !is_padded(i) && softmax[2 * int64_t{i} + 1] == 0;
+  }
+
+  // The value that key j offers.
+  __device__ const float* value(int j) const {
+    return v + offered.row(j) * v_stride;
+  }
 
   const float* q;
   const float* k;
@@ -120,6 +130,7 @@ struct FloatHead {
   const int32_t* place;  // [length, rounds]
   const int2* interval;  // [length, rounds]
   const bool* mask;
+  OfferedValues offered;
   float* softmax;  // [length, 2]
   int rounds;
   int length;
@@ -183,7 +194,8 @@ __global__ void __launch_bounds__(kWarps * 32)
     largest = top;
     sum = sum * factor + warp_sum(weight);
     o = {o.x * factor, o.y * factor, o.z * factor, o.w * factor};
-    add_weighted(o, weight, j, valid, head.v, head.v_stride, head.d, lane);
+    add_weighted(o, weight, head.offered.row(j), valid, head.v, head.v_stride,
+                 head.d, lane);
   });
   if (sum != 0) {
     o = {o.x / sum, o.y / sum, o.z / sum, o.w / sum};
@@ -262,7 +274,7 @@ __global__ void __launch_bounds__(kWarps * 32) float_d_queries(
     if (valid) {
       const float scale = head.scale(j);
       const float score = dot(q, head.k + j * head.k_stride, head.d) * scale;
-      const float dp = dot(d_output, head.v + j * head.v_stride, head.d);
+      const float dp = dot(d_output, head.value(j), head.d);
       d_score = grad.weight(i, score) * (dp - delta) * scale;
     }
     add_weighted(d_q, d_score, j, valid, head.k, head.k_stride, head.d, lane);
@@ -283,7 +295,7 @@ __global__ void __launch_bounds__(kWarps * 32) float_d_keys(
   if (s >= head.length) return;
   const int j = head.order[s];
   const float* k = head.k + j * head.k_stride;
-  const float* v = head.v + j * head.v_stride;
+  const float* v = head.value(j);
   const float scale = head.is_padded(j) ? 0 : head.scale(j);
   float4 d_k = {0, 0, 0, 0};
   float4 d_v = {0, 0, 0, 0};
@@ -316,10 +328,12 @@ __global__ void __launch_bounds__(kWarps * 32) float_d_keys(
       add_weighted(d_k, d_score, i, valid, head.q, head.q_stride, head.d, lane);
     }
   }
-  if (!head.is_padded(j) && head.softmax[2 * int64_t{j} + 1] == 0) {
-    add_row(d_v, 1, grad.d_output + j * grad.d_output_stride, head.d, lane);
+  // The first of successors, whom nobody offers, is left to end_gradients.
+  const int to = head.offered.gradient_row(j);
+  if (head.is_lone(to) && !(head.offered.successors && to <= j)) {
+    add_row(d_v, 1, grad.d_output + to * grad.d_output_stride, head.d, lane);
   }
-  store_row(head_of(args.d_v, b, h) + j * args.d_v.row_stride, d_v, head.d,
+  store_row(head_of(args.d_v, b, h) + to * args.d_v.row_stride, d_v, head.d,
             lane);
   if (!head.shared) {
     d_k = {d_k.x * scale, d_k.y * scale, d_k.z * scale, d_k.w * scale};
@@ -364,6 +378,7 @@ void interval_attention_grad(const IntervalAttentionGradArgs<float>& args,
   check_launch("interval_attention_grad: d_q");
   float_d_keys<<<grid, kWarps * 32, 0, on>>>(args);
   check_launch("interval_attention_grad: d_k, d_v");
+  end_gradients(args, on);
 }
 
 }  // namespace reformer::kernels::cuda

@@ -14,6 +14,7 @@
 #include "reformer/kernels/cuda/interval_gradients.cuh"
 #include "reformer/kernels/cuda/interval_gradients_memory.cuh"
 #include "reformer/kernels/cuda/interval_launch.cuh"
+#include "reformer/kernels/cuda/interval_successors.cuh"
 
 namespace reformer::kernels::cuda {
 namespace {
@@ -102,11 +103,12 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   // Likewise keys, but for the rows of the block's own q and for places.
   const auto copy_keys = [&](uint32_t tile, int at, int n) {
     if (at == 0 && head.shared) {
-      copy_rows<D, kThreads>({{value_tile, v, v_stride}}, at, key_rows + at, n,
-                             head.d);
+      copy_rows<D, kThreads>({{value_tile, v, v_stride, head.offered}}, at,
+                             key_rows + at, n, head.d);
     } else {
-      copy_rows<D, kThreads>({{tile, k, k_stride}, {value_tile, v, v_stride}},
-                             at, key_rows + at, n, head.d);
+      copy_rows<D, kThreads>(
+          {{tile, k, k_stride}, {value_tile, v, v_stride, head.offered}}, at,
+          key_rows + at, n, head.d);
     }
     if (!head.shared) return;
     for (int r = at + tid; r < at + n; r += kThreads) {
@@ -223,22 +225,29 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
       __syncthreads();
     }
 
-    if (p.round == 0) {  // a lone token passes its gradient to its own value
+    if (last) {
+      // A lone token passes its gradient to its own value, whoever offers it.
+      // That of the first of successors, which nobody offers: end_gradients.
+      int offered[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int at = warp_row + g + 8 * half;
-        if (statistics[at].x != kInfinity) continue;
+        offered[half] = row[half];
+        if (!is_real(row[half])) continue;
+        const int to = offered[half] = head.offered.gradient_row(row[half]);
+        const bool successors = head.offered.successors;
+        const float z = successors ? p.statistics[head_row + to].x
+                                   : statistics[warp_row + g + 8 * half].x;
+        if (z != kInfinity || (successors && to <= row[half])) continue;
+        const bf16* own = d_output + int64_t{to} * d_output_stride;
 #pragma unroll
         for (int n = 0; n < D / 8; ++n) {
-          const float2 own = tile_pair<D>(memory + Layout::kDOutput, at, n, t);
-          d_values[n][2 * half] += own.x;
-          d_values[n][2 * half + 1] += own.y;
+          const float2 pair = row_pair(own, n, t, head.d);
+          d_values[n][2 * half] += pair.x;
+          d_values[n][2 * half + 1] += pair.y;
         }
       }
-    }
-    if (last) {
       store_rows<D>(d_values, head_of(p.args.d_v, b, h), p.args.d_v.row_stride,
-                    row, head.d, t);
+                    offered, head.d, t);
     } else {
       store_sums<D>(d_values, v_sums, row, t);
     }
@@ -408,6 +417,7 @@ void interval_attention_grad(const IntervalAttentionGradArgs<bf16>& args,
   with_padded_d(args.forward.d_head, [&](auto d) {
     collect_all_rounds<d>(args, workspace, stream_of(stream));
   });
+  end_gradients(args, stream_of(stream));
 }
 
 }  // namespace reformer::kernels::cuda

@@ -43,6 +43,7 @@ struct HeadRound {
         shared(args.k.data == nullptr) {
     const int64_t batch = index / static_cast<int>(args.heads);
     const int64_t head = index % static_cast<int>(args.heads);
+    offered = OfferedValues(args.successors, batch, head, args.length);
     const RoundsView& view = args.rounds;
     order = view.order + batch * view.order_batch_stride +
             head * view.order_head_stride + int64_t{at_round} * length;
@@ -68,6 +69,7 @@ struct HeadRound {
   const int32_t* place;  // [length, rounds]
   const int2* interval;  // [length, rounds]
   const bool* mask;      // [length] or null
+  OfferedValues offered;
   int rounds;
   int round;
   int length;
@@ -76,11 +78,13 @@ struct HeadRound {
   bool aligned;  // place and interval, to 16 bytes
 };
 
-// Rows of a tensor and the tile that they are copied into.
+// Rows of a tensor and the tile that they are copied into; of values, those
+// that the rows offer.
 struct RowsCopy {
   uint32_t tile;
   const bf16* from;
   int stride;
+  OfferedValues offered = {};
 };
 
 // Starts the copy of rows `rows[0..n)` into rows [first, first + n) of each
@@ -104,10 +108,10 @@ __device__ __forceinline__ void copy_rows(const RowsCopy (&copies)[kCopies],
     const bool real = within && is_real(row);
 #pragma unroll
     for (int c = 0; c < kCopies; ++c) {
-      copy_16(
-          copies[c].tile + to,
-          copies[c].from + (int64_t{max(row, 0)} * copies[c].stride + column),
-          real);
+      const int from = copies[c].offered.row(max(row, 0));
+      copy_16(copies[c].tile + to,
+              copies[c].from + (int64_t{from} * copies[c].stride + column),
+              real);
     }
     to = kSwizzleStays ? to + kStep * RowTile<D>::kRowBytes
                        : RowTile<D>::offset(first + r + kStep, chunk);

@@ -144,4 +144,13 @@ __device__ __forceinline__ float2 tile_pair(const unsigned char* tile, int row,
   return __bfloat1622float2(*at);
 }
 
+// Likewise of a row in memory, 0 from column d on.
+__device__ __forceinline__ float2 row_pair(const bf16* row, int n, int t,
+                                           int d) {
+  const int column = 8 * n + 2 * t;
+  if (column >= d) return {0, 0};
+  return __bfloat1622float2(
+      *reinterpret_cast<const __nv_bfloat162*>(row + column));
+}
+
 }  // namespace reformer::kernels::cuda

@@ -23,10 +23,19 @@ __global__ void append_keys_kernel(
   if (i < args.counts[row] - args.kept) return;
   const auto pages = args.pages.row(row);
   const int64_t position = args.first[row] + i;
-  write_key_value(args.k.head(row, head) + i * args.k.row_stride,
-                  args.v.head(row, head) + i * args.v.row_stride,
-                  args.unit_keys, static_cast<int>(args.d_head), lane, pages,
-                  head, position);
+  const int d = static_cast<int>(args.d_head);
+  write_key(args.k.head(row, head) + i * args.k.row_stride, args.unit_keys, d,
+            lane, pages, head, position);
+  const T* v = args.v.head(row, head) + i * args.v.row_stride;
+  const bool successors = head < args.successor_heads;
+  // The first that is kept has no place before it.
+  const bool has_place = i > args.counts[row] - args.kept;
+  if (successors && position > 0 && has_place) {
+    write_value(v, d, lane, pages, head, position - 1);
+  }
+  if (!successors || i == args.counts[row] - 1) {
+    write_value(v, d, lane, pages, head, position);
+  }
   if (args.buckets == nullptr) return;
   for (int64_t mark = lane; mark < pages.shape.marks; mark += 32) {
     pages.marks(head, position)[mark] =

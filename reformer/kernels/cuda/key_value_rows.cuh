@@ -26,18 +26,28 @@ __device__ double unit_factor(const T* k, int d_head, int lane) {
 
 // By a whole warp. Zeros behind d_head, up to the pages' width.
 template <class T>
-__device__ void write_key_value(const T* k, const T* v, bool unit_key,
-                                int d_head, int lane,
-                                const KeyValuePages<T>& pages, int64_t head,
-                                int64_t position) {
-  const double factor = unit_key ? unit_factor(k, d_head, lane) : 1;
-  T* key = pages.key(head, position);
-  T* value = pages.value(head, position);
-  for (int c = lane; c < pages.shape.width; c += 32) {
-    const bool there = c < d_head;
-    store(key + c, there ? float(to_float(k[c]) * factor) : 0.0f);
-    store(value + c, there ? to_float(v[c]) : 0.0f);
+__device__ void write_page_row(const T* from, double factor, int d_head,
+                               int lane, int64_t width, T* to) {
+  for (int c = lane; c < width; c += 32) {
+    store(to + c, c < d_head ? float(to_float(from[c]) * factor) : 0.0f);
   }
+}
+
+template <class T>
+__device__ void write_key(const T* k, bool unit_key, int d_head, int lane,
+                          const KeyValuePages<T>& pages, int64_t head,
+                          int64_t position) {
+  const double factor = unit_key ? unit_factor(k, d_head, lane) : 1;
+  write_page_row(k, factor, d_head, lane, pages.shape.width,
+                 pages.key(head, position));
+}
+
+template <class T>
+__device__ void write_value(const T* v, int d_head, int lane,
+                            const KeyValuePages<T>& pages, int64_t head,
+                            int64_t position) {
+  write_page_row(v, 1, d_head, lane, pages.shape.width,
+                 pages.value(head, position));
 }
 
 }  // namespace reformer::kernels::cuda

@@ -20,6 +20,8 @@ struct NextHead {
   int64_t head;
   int64_t position;
   int64_t range_begin;
+  int last_offers_input;  // the position before, where keys offer the value of
+                          // their successor; else none
 
   template <class T>
   __device__ explicit NextHead(const AttendNextArgs<T>& args)
@@ -27,7 +29,10 @@ struct NextHead {
         row(row_head / args.heads),
         head(row_head % args.heads),
         position(args.position[row]),
-        range_begin(args.earlier.begin(position)) {}
+        range_begin(args.earlier.begin(position)),
+        last_offers_input(head < args.successor_heads
+                              ? static_cast<int>(position - 1)
+                              : INT_MIN) {}
 };
 
 // First the pieces of the range, then those of each round's ring. How many

@@ -18,6 +18,7 @@
 #include "reformer/kernels/lsh_buckets.h"
 #include "reformer/kernels/lsh_intervals.h"
 #include "reformer/kernels/lsh_rotations.h"
+#include "reformer/kernels/rotary.h"
 #include "reformer/kernels/row_products.h"
 
 namespace reformer::kernels::cuda {
@@ -75,6 +76,8 @@ int64_t attend_next_workspace(const AttendNextArgs<float>&) { absent(); }
 int64_t attend_next_workspace(const AttendNextArgs<Bf16>&) { absent(); }
 void attend_next(const AttendNextArgs<float>&, void*, void*) { absent(); }
 void attend_next(const AttendNextArgs<Bf16>&, void*, void*) { absent(); }
+void rotary(const RotaryArgs<float>&, void*) { absent(); }
+void rotary(const RotaryArgs<Bf16>&, void*) { absent(); }
 void row_products(const RowProductsArgs<float>&, void*) { absent(); }
 void row_products(const RowProductsArgs<Bf16>&, void*) { absent(); }
 

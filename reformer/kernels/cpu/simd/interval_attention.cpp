@@ -54,8 +54,8 @@ class KeyRing {
       const int64_t j = exists ? head.order[first_place + r] : 0;
       const bool real = exists && !head.is_padded(j);
       key_rows[r] = real ? head.k + j * head.k_stride : kZeroRow<T>;
-      copy_row(real ? head.v + j * head.v_stride : kZeroRow<T>, head.d,
-               head.width, &values[(slot + r) * head.width]);
+      copy_row(real ? head.value(j) : kZeroRow<T>, head.d, head.width,
+               &values[(slot + r) * head.width]);
       for (int64_t e = 0; e < head.round; ++e) {
         places[(slot + r) * head.rounds + e] = head.place[j * head.rounds + e];
       }
@@ -171,7 +171,7 @@ class Segment {
     for (; next_row_ < end; ++next_row_) {
       const int64_t i = head_.order[next_row_];
       prefetch_row(head_.k + i * head_.k_stride, head_.d);
-      prefetch_row(head_.v + i * head_.v_stride, head_.d);
+      prefetch_row(head_.value(i), head_.d);
       if (!head_.shared) prefetch_row(head_.q + i * head_.q_stride, head_.d);
       prefetch_row(output_ + i * output_stride_, head_.d);
       prefetch(head_.interval + i * head_.rounds * 2);

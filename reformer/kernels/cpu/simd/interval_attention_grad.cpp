@@ -111,7 +111,7 @@ class GradRing {
       copy_row(real ? head_.k + j * head_.k_stride : kZeroRow<T>, head_.d,
                width, key);
       key_rows[r] = key;
-      value_rows[r] = real ? head_.v + j * head_.v_stride : kZeroRow<T>;
+      value_rows[r] = real ? head_.value(j) : kZeroRow<T>;
       zero_row(width, &d_keys[(slot + r) * width]);
       zero_row(width, &d_values[(slot + r) * width]);
       for (int64_t e = 0; e < head_.round; ++e) {
@@ -140,9 +140,13 @@ class GradRing {
                                    d_key);
       }
       add_to_row(d_key, head_.d, grads_.d_k + j * grads_.d_k_stride);
-      add_to_row(&d_values[row * head_.width], head_.d,
-                 grads_.d_v + j * grads_.d_v_stride);
+      add_to_row(&d_values[row * head_.width], head_.d, d_value(j));
     }
+  }
+
+  T* d_value(int64_t j) {
+    return grads_.d_v + head_.offered.gradient_row(static_cast<int32_t>(j)) *
+                            grads_.d_v_stride;
   }
 
   // Of the unit key x / |x|, the part across x is what remains.
@@ -284,7 +288,7 @@ class GradSegment {
     for (; next_row_ < end; ++next_row_) {
       const int64_t i = head_.order[next_row_];
       prefetch_row(head_.k + i * head_.k_stride, head_.d);
-      prefetch_row(head_.v + i * head_.v_stride, head_.d);
+      prefetch_row(head_.value(i), head_.d);
       prefetch_row(grads_.d_output + i * grads_.d_output_stride, head_.d);
       prefetch_row(grads_.d_k + i * grads_.d_k_stride, head_.d);
       prefetch_row(grads_.d_v + i * grads_.d_v_stride, head_.d);
@@ -382,7 +386,20 @@ class GradSegment {
   GradTile<T> tiles_[kMacroTiles];
 };
 
-// delta_i, and the gradients' first values: 0, or dv = do for a lone token.
+// Whether position i attended to nobody.
+template <class T>
+bool is_lone(const IntervalAttentionGradArgs<T>& args, int64_t head_of_all,
+             int64_t i) {
+  const auto& forward = args.forward;
+  const bool real =
+      !forward.mask ||
+      forward.mask[head_of_all / forward.heads * forward.length + i];
+  return real &&
+         forward.softmax[2 * (head_of_all * forward.length + i) + 1] == T(0);
+}
+
+// delta_i, and the gradients' first values: 0, or dv = do for a lone token, but
+// for the first of successors: its row is for what the last one offers.
 template <class T>
 void begin_gradients(const IntervalAttentionGradArgs<T>& args, T* delta,
                      int64_t head_of_all) {
@@ -391,8 +408,7 @@ void begin_gradients(const IntervalAttentionGradArgs<T>& args, T* delta,
   const int64_t head = head_of_all % forward.heads;
   const HeadGradients<T> grads(args, batch, head);
   const T* output = forward.output.head(batch, head);
-  const bool* mask =
-      forward.mask ? forward.mask + batch * forward.length : nullptr;
+  const auto ends = forward.successors.ends_of(batch, head, forward.length);
   for (int64_t i = 0; i < forward.length; ++i) {
     const T* d_output = grads.d_output + i * grads.d_output_stride;
     const T* o = output + i * forward.output.row_stride;
@@ -402,13 +418,33 @@ void begin_gradients(const IntervalAttentionGradArgs<T>& args, T* delta,
     if (args.d_k.data) {
       std::fill_n(grads.d_k + i * grads.d_k_stride, forward.d_head, T(0));
     }
-    const bool lone = grads.softmax[2 * i + 1] == T(0) && (!mask || mask[i]);
-    if (lone) {
+    if (is_lone(args, head_of_all, i) && i != ends.first) {
       std::copy_n(d_output, forward.d_head, d_v);
     } else {
       std::fill_n(d_v, forward.d_head, T(0));
     }
   }
+}
+
+// Moves what the last of successors offers, its own value, from the first one's
+// row of d_v, and gives that its own.
+template <class T>
+void end_gradients(const IntervalAttentionGradArgs<T>& args,
+                   int64_t head_of_all) {
+  const auto& forward = args.forward;
+  const int64_t batch = head_of_all / forward.heads;
+  const int64_t head = head_of_all % forward.heads;
+  const auto ends = forward.successors.ends_of(batch, head, forward.length);
+  if (ends.first < 0) return;
+  const HeadGradients<T> grads(args, batch, head);
+  T* first = grads.d_v + ends.first * grads.d_v_stride;
+  const bool lone = is_lone(args, head_of_all, ends.first);
+  const T* own =
+      lone ? grads.d_output + ends.first * grads.d_output_stride : kZeroRow<T>;
+  if (ends.last != ends.first) {
+    add_to_row(first, forward.d_head, grads.d_v + ends.last * grads.d_v_stride);
+  }
+  copy_row(own, forward.d_head, forward.d_head, first);
 }
 
 // How far the queries look from their own places, at most.
@@ -502,6 +538,8 @@ void interval_attention_grad(const IntervalAttentionGradArgs<T>& args) {
       }
     }
   });
+  if (forward.successors.heads == 0) return;
+  parallel_tasks(n_heads, [&](int64_t head) { end_gradients(args, head); });
 }
 
 template void interval_attention_grad(const IntervalAttentionGradArgs<float>&);

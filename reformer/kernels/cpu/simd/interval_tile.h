@@ -38,6 +38,7 @@ struct HeadRound {
                  batch * args.rounds.interval_batch_stride +
                  head * args.rounds.interval_head_stride),
         mask(args.mask ? args.mask + batch * args.length : nullptr),
+        offered(args.successors, batch, head, args.length),
         rounds(args.rounds.rounds),
         round(at_round),
         length(args.length),
@@ -46,6 +47,11 @@ struct HeadRound {
         shared(args.k.data == nullptr) {}
 
   bool is_padded(int64_t i) const { return mask && !mask[i]; }
+
+  // The value that key j offers.
+  const T* value(int64_t j) const {
+    return v + offered.row(static_cast<int32_t>(j)) * v_stride;
+  }
 
   const T* q;
   const T* k;
@@ -57,6 +63,7 @@ struct HeadRound {
   const int32_t* place;
   const int32_t* interval;
   const bool* mask;
+  OfferedValues offered;
   int64_t rounds;
   int64_t round;
   int64_t length;

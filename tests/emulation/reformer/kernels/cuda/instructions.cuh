@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -153,6 +154,9 @@ inline bool __all_sync(unsigned mask, bool x) {
 }
 inline int __ffs(unsigned x) { return __builtin_ffs(static_cast<int>(x)); }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+inline float __uint_as_float(unsigned bits) {
+  return std::bit_cast<float>(bits);
+}
 
 // Of what no launch of the operation writes. As aligned as GPUs want it.
 template <class T>

@@ -1,0 +1,55 @@
+#include "reformer/kernels/rotary.h"
+
+#include <algorithm>
+
+#include "reformer/core/parallel.h"
+
+namespace reformer::kernels::cpu {
+namespace {
+
+constexpr int64_t kPositions = 64;  // of a task
+
+template <class T>
+void turn_position(const RotaryArgs<T>& args, const double* turns,
+                   int64_t batch, int64_t row) {
+  const int64_t position = (args.first ? args.first[batch] : 0) + row;
+  T cosine[kMaxRotaryPairs];
+  T sine[kMaxRotaryPairs];
+  for (int64_t c = 0; c < args.pairs; ++c) {
+    const double angle = double(position) * turns[c];
+    cosine[c] = T(std::cos(angle));
+    sine[c] = T(args.back ? -std::sin(angle) : std::sin(angle));
+  }
+  for (int64_t head = args.first_head; head < args.heads; ++head) {
+    T* x = args.x.head(batch, head) + row * args.x.row_stride;
+    T* y = x + args.pairs;
+    for (int64_t c = 0; c < args.pairs; ++c) {
+      const T before = x[c];
+      x[c] = before * cosine[c] - y[c] * sine[c];
+      y[c] = before * sine[c] + y[c] * cosine[c];
+    }
+  }
+}
+
+template <class T>
+void turn(const RotaryArgs<T>& args) {
+  double turns[kMaxRotaryPairs];
+  for (int64_t c = 0; c < args.pairs; ++c) {
+    turns[c] = turns_of_pair(c, args.pairs);
+  }
+  const int64_t tasks = (args.length + kPositions - 1) / kPositions;
+  parallel_tasks(args.batch * tasks, [&](int64_t task) {
+    const int64_t begin = task % tasks * kPositions;
+    const int64_t end = std::min(begin + kPositions, args.length);
+    for (int64_t row = begin; row < end; ++row) {
+      turn_position(args, turns, task / tasks, row);
+    }
+  });
+}
+
+}  // namespace
+
+void rotary(const RotaryArgs<float>& args) { turn(args); }
+void rotary(const RotaryArgs<double>& args) { turn(args); }
+
+}  // namespace reformer::kernels::cpu
