@@ -1,19 +1,34 @@
 #include "cli/stop_signal.h"
 
+#include <time.h>
+
 #include <csignal>
+#include <cstdint>
 
 namespace reformer::cli {
 namespace {
 
 std::atomic<bool> requested{false};
+std::atomic<int64_t> requested_at{0};  // milliseconds
+
+// Of those functions that a handler may call.
+int64_t milliseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+}
 
 void request(int signal) {
-  requested = true;
-  // A terminal that is closed sends two: the shell's, and the system's when the
-  // shell ends.
-  if (signal == SIGHUP) return;
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  if (!requested.exchange(true)) {
+    requested_at = milliseconds();
+    return;
+  }
+  // One wish may come twice: timeout(1) signals its child and then the group
+  // that the child is in; of a terminal that is closed, the shell tells and,
+  // when it ends, the system.
+  if (signal == SIGHUP || milliseconds() - requested_at < 1000) return;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
 }
 
 // A program under nohup stays when its terminal goes.

@@ -140,6 +140,18 @@ class RunsTest(unittest.TestCase):
         self.assertEqual(process.returncode, 0)
         self.assert_same_as_whole(self.out())
 
+    def test_a_wish_to_stop_that_comes_twice_is_one(self):
+        process = self.started(step=5)
+        # As timeout(1) does it, to the child and to its group. Stopped, so that
+        # both come at once, however busy the machine is.
+        process.send_signal(signal.SIGSTOP)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
+        said, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        self.assertRegex(said, r"stopped after step \d+ and saved")
+
     def test_a_terminal_that_is_closed_is_a_wish_to_stop(self):
         try:
             child, terminal = pty.fork()
@@ -510,7 +522,7 @@ class BenchTest(unittest.TestCase):
 class Table2Test(unittest.TestCase):
     def table2(self, out, steps):
         return reformer("reproduce", "table2", "--quick", "--steps", steps,
-                        "--out", out, "--device", "cpu")
+                        "--seeds", 2, "--out", out, "--device", "cpu")
 
     def test_every_cell_is_there_and_nothing_is_done_twice(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -525,7 +537,14 @@ class Table2Test(unittest.TestCase):
                 [(trained, evaluated)
                  for trained in ("full", "lsh-4", "lsh-2", "lsh-1")
                  for evaluated in ("full", "lsh-8", "lsh-4", "lsh-2", "lsh-1")])
-            model = out / "trained-lsh-1/step-00000001/model.safetensors"
+            for cell in cells:
+                self.assertEqual(len(cell["seeds"]), 2)
+                self.assertAlmostEqual(cell["accuracy"], sum(cell["seeds"]) / 2)
+            self.assertTrue(any(cell["seeds"][0] != cell["seeds"][1]
+                                for cell in cells))
+            least = min(cells[0]["seeds"])
+            self.assertRegex(run.stdout, rf"\n +{least:.1f} to \d+\.\d ")
+            model = out / "trained-lsh-1/seed-1/step-00000001/model.safetensors"
             written = model.stat().st_mtime_ns
             self.assertEqual(self.table2(out, 1).returncode, 0)
             self.assertEqual((out / "table2.jsonl").read_text(), lines)
