@@ -9,13 +9,18 @@
 namespace reformer::cli {
 namespace {
 
-const std::vector<std::string> kVaried = {"model.attention", "model.block"};
+const std::vector<std::string> kVaried = {"model.attention", "model.block",
+                                          "model.successor_fraction"};
 
-// The others differ from the first in one switch each.
+// The others differ from the first in one switch each; the last one's shared
+// keys offer the values of their successors besides.
 const std::vector<Variant> kVariants = {
     {"regular", {"model.attention=full", "model.block=residual"}},
     {"shared-qk", {"model.attention=full_shared_qk", "model.block=residual"}},
-    {"reversible", {"model.attention=full", "model.block=reversible"}}};
+    {"reversible", {"model.attention=full", "model.block=reversible"}},
+    {"successors",  // not in the paper
+     {"model.attention=full_shared_qk", "model.block=residual",
+      "model.successor_fraction=0.5"}}};
 
 void reproduce_figure3(const ExperimentOptions& options) {
   const auto settings = settings_of(options, kVaried);
@@ -23,8 +28,9 @@ void reproduce_figure3(const ExperimentOptions& options) {
   const auto device = use_machine(options.device, options.threads);
   const auto series = trained_series("Figure 3", experiment, device);
   if (!series) return;
-  const auto left = comparison(*series, "Shared queries and keys",
-                               {kVariants[0].name, kVariants[1].name});
+  const auto left =
+      comparison(*series, "Shared queries and keys",
+                 {kVariants[0].name, kVariants[1].name, kVariants[3].name});
   const auto right = comparison(*series, "Reversible blocks",
                                 {kVariants[0].name, kVariants[2].name});
   write_figure(

@@ -1,11 +1,14 @@
 #include "cli/reproduce_table2.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <iomanip>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <vector>
 
 #include "cli/config_options.h"
 #include "cli/figure.h"
@@ -33,9 +36,12 @@ constexpr double kPaper[4][5] = {{100, 94.8, 92.5, 76.9, 52.5},
                                  {0.8, 100, 99.9, 98.1, 86.8},
                                  {0.8, 99.9, 99.6, 94.8, 77.9}};
 
+constexpr int64_t kMostSeeds = 99;
+
 struct Table2Options {
   std::string out = "runs/table2";
   int64_t steps = 0;  // 0: the config's
+  int64_t seeds = 3;
   std::vector<std::string> assignments;
   bool quick = false;
   std::string device = "auto";
@@ -70,6 +76,31 @@ Config base_config(const Table2Options& options) {
   return config;
 }
 
+// Of the middle one, or of the mean of the two in the middle.
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle]
+                                : (values[middle - 1] + values[middle]) / 2;
+}
+
+// One cell: an accuracy in percent for each seed.
+using Cell = std::vector<double>;
+
+std::string median_beside(const Cell& cell, double paper) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.1f (%5.1f)%s", median(cell), paper,
+                median(cell) < paper ? "<" : " ");
+  return text;
+}
+
+std::string range_of(const Cell& cell) {
+  char text[64];
+  const auto [least, most] = std::minmax_element(cell.begin(), cell.end());
+  std::snprintf(text, sizeof(text), "%.1f to %.1f ", *least, *most);
+  return text;
+}
+
 class Table2 {
  public:
   explicit Table2(const Table2Options& options)
@@ -81,36 +112,47 @@ class Table2 {
     fs::create_directories(options_.out);
     print("Table 2 into " + options_.out + ", " + describe_machine(device_) +
           "\n");
-    for (size_t row = 0; row < kTrained.size(); ++row) {
-      if (!train_row(row, stop) || !evaluate_row(row, stop)) {
-        print("stopped and saved; go on with the same command\n");
-        return;
+    for (int64_t seed = 0; seed < options_.seeds; ++seed) {
+      for (size_t row = 0; row < kTrained.size(); ++row) {
+        const Run run{row, base_config(options_).train.seed + seed};
+        if (!train(run, stop) || !evaluate_run(run, stop)) {
+          print("stopped and saved; go on with the same command\n");
+          return;
+        }
       }
     }
     report();
   }
 
  private:
-  fs::path folder_of(size_t row) const {
+  struct Run {
+    size_t row;
+    int64_t seed;
+  };
+
+  fs::path folder_of(const Run& run) const {
     return fs::path(options_.out) /
-           ("trained-" + name_of_rounds(kTrained[row]));
+           ("trained-" + name_of_rounds(kTrained[run.row])) /
+           ("seed-" + std::to_string(run.seed));
   }
 
   // False when it was asked to stop.
-  bool train_row(size_t row, const std::atomic<bool>& stop) const {
+  bool train(const Run& run, const std::atomic<bool>& stop) const {
     Config config = base_config(options_);
-    set_attention(config, kTrained[row]);
+    set_attention(config, kTrained[run.row]);
+    config.train.seed = run.seed;
     return train_or_resume(
-        {"training with " + name_of_rounds(kTrained[row]) + " attention",
-         folder_of(row).string(), config},
+        {"training with " + name_of_rounds(kTrained[run.row]) +
+             " attention, seed " + std::to_string(run.seed),
+         folder_of(run).string(), config},
         device_, stop);
   }
 
   // With the last parameters, not the best, as in the paper. False when it was
   // asked to stop.
-  bool evaluate_row(size_t row, const std::atomic<bool>& stop) {
-    const auto checkpoint = load_latest_checkpoint(folder_of(row).string());
-    steps_[row] = checkpoint->step;
+  bool evaluate_run(const Run& run, const std::atomic<bool>& stop) {
+    const auto checkpoint = load_latest_checkpoint(folder_of(run).string());
+    steps_[run.row] = checkpoint->step;
     for (size_t column = 0; column < kEvaluated.size(); ++column) {
       if (stop) return false;
       Config config = checkpoint->config;
@@ -118,40 +160,41 @@ class Table2 {
       LanguageModel model(
           config, placement_of_trained(device_, config.train.precision));
       load_parameters(model, checkpoint->parameters);
-      accuracy_[row][column] =
+      accuracy_[run.row][column].push_back(
           100 * evaluate(model, *make_task(config), Split::kTest, 0,
                          config.lsh.rounds)
-                    .accuracy;
+                    .accuracy);
     }
     return true;
   }
 
   void report() const {
-    print("\naccuracy in percent on the second half, ours (the paper's)\n" +
+    print("\naccuracy in percent on the second half: the median of " +
+          std::to_string(options_.seeds) +
+          " seeds (the paper's; <: ours is below), then least and most\n" +
           table());
     write_figure({options_.out, "table2", json_lines(), script(), {1000, 560}});
   }
 
   std::string table() const {
     std::ostringstream text;
-    char cell[64];
-    std::snprintf(cell, sizeof(cell), "%-16s", "trained with");
-    text << cell;
-    for (const int64_t rounds : kEvaluated) {
-      std::snprintf(cell, sizeof(cell), "%16s", name_of_rounds(rounds).c_str());
-      text << cell;
-    }
-    text << "\n";
-    for (size_t row = 0; row < kTrained.size(); ++row) {
-      std::snprintf(cell, sizeof(cell), "%-16s",
-                    name_of_rounds(kTrained[row]).c_str());
-      text << cell;
+    const auto add_line = [&](const std::string& name, const auto& cell_text) {
+      text << std::left << std::setw(13) << name << std::right;
       for (size_t column = 0; column < kEvaluated.size(); ++column) {
-        std::snprintf(cell, sizeof(cell), "%8.1f (%5.1f)",
-                      accuracy_[row][column], kPaper[row][column]);
-        text << cell;
+        text << std::setw(17) << cell_text(column);
       }
       text << "\n";
+    };
+    add_line("trained with", [](size_t column) {
+      return name_of_rounds(kEvaluated[column]) + " ";
+    });
+    for (size_t row = 0; row < kTrained.size(); ++row) {
+      add_line(name_of_rounds(kTrained[row]), [&](size_t column) {
+        return median_beside(accuracy_[row][column], kPaper[row][column]);
+      });
+      if (options_.seeds == 1) continue;
+      add_line("",
+               [&](size_t column) { return range_of(accuracy_[row][column]); });
     }
     return text.str();
   }
@@ -164,9 +207,11 @@ class Table2 {
         nlohmann::ordered_json json;
         json["trained"] = name_of_rounds(kTrained[row]);
         json["evaluated"] = name_of_rounds(kEvaluated[column]);
-        json["accuracy"] = accuracy_[row][column];
+        json["accuracy"] = median(accuracy_[row][column]);
+        json["seeds"] = accuracy_[row][column];
         json["paper"] = kPaper[row][column];
         json["length"] = config.train.length;
+        json["warmup"] = config.train.warmup;
         json["steps"] = steps_[row];
         json["device"] = device_.is_cpu() ? "cpu" : "cuda";
         lines += json.dump() + "\n";
@@ -181,7 +226,7 @@ class Table2 {
     for (size_t row = 0; row < kTrained.size(); ++row) {
       text << "$row" << row << " << EOD\n";
       for (size_t column = 0; column < kEvaluated.size(); ++column) {
-        text << column << " " << accuracy_[row][column] << " "
+        text << column << " " << median(accuracy_[row][column]) << " "
              << kPaper[row][column] << "\n";
       }
       text << "EOD\n";
@@ -209,7 +254,7 @@ class Table2 {
 
   const Table2Options options_;
   const at::Device device_;
-  double accuracy_[kTrained.size()][kEvaluated.size()] = {};
+  Cell accuracy_[kTrained.size()][kEvaluated.size()];
   int64_t steps_[kTrained.size()] = {};
 };
 
@@ -220,9 +265,8 @@ void add_reproduce_table2(CLI::App& reproduce, Action& action) {
       "table2",
       "the duplication task with full attention and 8, 4, 2, 1 hash rounds");
   const auto options = std::make_shared<Table2Options>();
-  app.add_option(
-         "--out", options->out,
-         "folder of its four runs; what is trained is not trained again")
+  app.add_option("--out", options->out,
+                 "folder of its runs; what is trained is not trained again")
       ->check(not_empty())
       ->take_last()
       ->type_name("DIR")
@@ -233,6 +277,12 @@ void add_reproduce_table2(CLI::App& reproduce, Action& action) {
       ->check(whole_number(1, kMaxLength))
       ->take_last()
       ->type_name("N");
+  app.add_option("--seeds", options->seeds,
+                 "runs of each row, whose seeds follow train.seed")
+      ->check(whole_number(1, kMostSeeds))
+      ->take_last()
+      ->type_name("N")
+      ->capture_default_str();
   add_set_option(app, options->assignments);
   add_machine_options(app, options->device, options->threads);
   app.callback(

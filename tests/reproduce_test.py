@@ -268,14 +268,16 @@ class Figure3Test(ReproduceTest):
 
     def test_each_comparison_is_one_switch(self):
         switches = {}
-        for series in "regular", "shared-qk", "reversible":
+        for series in "regular", "shared-qk", "reversible", "successors":
             path = self.runs / series / "seed-0/config.json"
             model = json.loads(path.read_text())["model"]
-            switches[series] = model["attention"], model["block"]
+            switches[series] = (model["attention"], model["block"],
+                                model["successor_fraction"])
         self.assertEqual(switches, {
-            "regular": ("full", "residual"),
-            "shared-qk": ("full_shared_qk", "residual"),
-            "reversible": ("full", "reversible")})
+            "regular": ("full", "residual", 0),
+            "shared-qk": ("full_shared_qk", "residual", 0),
+            "reversible": ("full", "reversible", 0),
+            "successors": ("full_shared_qk", "residual", 0.5)})
 
     def test_statistics_of_known_numbers(self):
         out = self.copied()
@@ -309,7 +311,7 @@ class Figure3Test(ReproduceTest):
         after = self.rows(out, "figure3", "point")
         self.assertEqual([row for row in after if row["seed"] < 2], before)
         self.assertEqual(len(after), len(before) * 3 // 2)
-        self.assertEqual(screen.count("training "), 3)
+        self.assertEqual(screen.count("training "), 4)
 
     def test_one_seed_has_no_standard_error(self):
         out = self.copied()
