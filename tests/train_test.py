@@ -21,7 +21,8 @@ TINY = ["--threads", "1"] + [word for setting in (
     "train.log_every=1", "train.checkpoint_every=40", "train.evaluate_every=90",
     "train.warmup=5", "model.layers=2", "model.d_model=16", "model.d_ff=16",
     "model.heads=2", "model.d_head=8", "model.dropout=0.1",
-    "lsh.chunk_length=8", "lsh.n_buckets=4") for word in ("--set", setting)]
+    "lsh.chunk_length=8", "lsh.n_buckets=4",
+    "model.successor_fraction=0.5") for word in ("--set", setting)]
 BRIEF = ["--set", "train.steps=2", "--set", "train.warmup=1"]
 BENCH_KEYS = (
     "bench device dtype layers d_model d_ff heads d_head attention block "
