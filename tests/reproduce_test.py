@@ -35,6 +35,43 @@ printf '\211PNG\r\n\032\n IEND\256B`\202'
 """
 
 
+def xxhash64(data):
+    """XXH64 of more than 31 bytes, in hexadecimal."""
+    p1, p2, p3, p4, p5 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F,
+                          0x165667B19E3779F9, 0x85EBCA77C2B2AE63,
+                          0x27D4EB2F165667C5)
+    whole = 2**64 - 1
+
+    def turned(x, n):
+        return (x << n | (x & whole) >> (64 - n)) & whole
+
+    def mixed(x, word):
+        return turned((x + word * p2) & whole, 31) * p1 & whole
+
+    def word(at, size=8):
+        return int.from_bytes(data[at:at + size], "little")
+
+    lanes = [(p1 + p2) & whole, p2, 0, -p1 & whole]
+    end = len(data) // 32 * 32
+    for at in range(0, end, 32):
+        lanes = [mixed(x, word(at + 8 * i)) for i, x in enumerate(lanes)]
+    x = sum(turned(lane, n) for lane, n in zip(lanes, (1, 7, 12, 18))) & whole
+    for lane in lanes:
+        x = ((x ^ mixed(0, lane)) * p1 + p4) & whole
+    x += len(data)
+    while end + 8 <= len(data):
+        x = turned(x ^ mixed(0, word(end)), 27) * p1 + p4
+        end += 8
+    if end + 4 <= len(data):
+        x = turned(x ^ word(end, 4) * p1, 23) * p2 + p3
+        end += 4
+    for byte in data[end:]:
+        x = turned(x ^ byte * p5, 11) * p1
+    for shift, factor in (33, p2), (29, p3), (32, 1):
+        x = ((x & whole) ^ (x & whole) >> shift) * factor
+    return f"{x:016x}"
+
+
 def standard_error(values):
     return statistics.stdev(values) / math.sqrt(len(values))
 
@@ -208,6 +245,26 @@ class Figure4Test(ReproduceTest):
             self.assertEqual((self.whole / "figure4.jsonl").read_text(),
                              numbers)
             self.assertEqual(model.stat().st_mtime_ns, written)
+
+    def test_a_last_evaluation_that_was_killed_is_done_again(self):
+        out = self.out()
+        shutil.copytree(self.whole, out, symlinks=True)
+        run = out / "lsh-2/seed-1"
+        metrics = run / "metrics.jsonl"
+        lines = metrics.read_text().splitlines(keepends=True)
+        self.assertIn("validation/loss", lines[-1])
+        metrics.write_text("".join(lines[:-1]))
+        state = run / f"step-{STEPS:08}/state.json"
+        text = state.read_text().replace(f'"evaluated_step": {STEPS}',
+                                         f'"evaluated_step": {EVALUATED[-2]}')
+        text = text[:text.rindex('"checksum"')]
+        state.write_text(f'{text}"checksum": "{xxhash64(text.encode())}"\n}}\n')
+        screen = self.done("figure4", out, *self.arguments)
+        self.assertEqual([line for line in screen.splitlines()
+                          if line.startswith("training")],
+                         [f"training lsh-2: {run}"])
+        self.assertEqual((out / "figure4.jsonl").read_text(),
+                         (self.whole / "figure4.jsonl").read_text())
 
     def test_other_settings_are_refused(self):
         for changed in (["--steps", 7], ["--set", "train.batch=1"],

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <system_error>
 
 #include "reformer/core/errors.h"
+#include "reformer/core/hex.h"
 
 namespace reformer {
 
@@ -34,14 +34,10 @@ int open_retrying(const fs::path& path, int flags, unsigned mode = 0) {
 
 // Nobody can guess it, and put something else there before.
 std::string random_digits() {
-  unsigned char bytes[8];
+  uint8_t bytes[8];
   const bool filled = ::getrandom(bytes, sizeof bytes, 0) == sizeof bytes;
   require(filled, "the system gives no random numbers");
-  char digits[17];
-  for (int i = 0; i < 8; ++i) {
-    std::snprintf(digits + 2 * i, 3, "%02x", bytes[i]);
-  }
-  return digits;
+  return hex(bytes);
 }
 
 }  // namespace

@@ -14,20 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// --- One setting, by its type ------------------------------------------------
-
-std::string shown(const Json& value) {
-  constexpr auto kReplace = nlohmann::detail::error_handler_t::replace;
-  return value.dump(-1, ' ', /*ensure_ascii=*/false, kReplace);
-}
-
-// As much as a sentence bears: a mistaken file may be of any size.
-std::string excerpt(const Json& value) {
-  constexpr size_t kMost = 100;
-  const std::string all = shown(value);
-  return all.size() <= kMost ? all : all.substr(0, kMost) + "...";
-}
-
 void require_type(bool holds, const char* key, const char* type,
                   const Json& given) {
   require(holds, key, ": ", type, " is required, got ", excerpt(given));
@@ -100,8 +86,8 @@ Json json_of_text(const std::vector<int64_t>&, const std::string& text) {
 // The same the other way round.
 std::string text_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return shown(value);
-  const std::string list = shown(value);
+  const std::string list = value.dump();
+  if (!value.is_array()) return list;
   return list.substr(1, list.size() - 2);
 }
 
@@ -110,11 +96,9 @@ void require_utf8(const std::string& key, const Json& value) {
   try {
     (void)value.dump();
   } catch (const Json::type_error&) {
-    throw Error(key + ": text in UTF-8 is required, got " + shown(value));
+    throw Error(key + ": text in UTF-8 is required, got " + excerpt(value));
   }
 }
-
-// --- All settings ------------------------------------------------------------
 
 std::vector<std::string> known_keys() {
   std::vector<std::string> keys;
@@ -143,8 +127,9 @@ bool is_section(const std::string& key) {
 }
 
 [[noreturn]] void throw_unknown(const std::string& key) {
-  throw Error("unknown key '" + key + "', the nearest is " +
-              nearest_name(key, known_keys()));
+  const std::string shown = shortened(key);
+  throw Error("unknown key '" + shown + "', the nearest is " +
+              nearest_name(shown, known_keys()));
 }
 
 void set_from_json(Config& config, const std::string& key, const Json& value) {
@@ -156,8 +141,6 @@ void set_from_json(Config& config, const std::string& key, const Json& value) {
   if (!is_section(key)) throw_unknown(key);
   require_type(value.is_object(), key.c_str(), "an object of settings", value);
 }
-
-// --- Whole files -------------------------------------------------------------
 
 void require_new(std::set<std::string>& seen, const std::string& key) {
   require(seen.insert(key).second, "the key '", key, "' is given twice");

@@ -13,17 +13,22 @@ void require_json(bool condition, const Parts&... parts) {
   throw JsonError(message.str());
 }
 
-// A key or a number may be as long as the text.
-std::string shortened(const std::string& text) {
-  constexpr size_t kMost = 40;
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
-}
-
 std::string at_key(const std::string& place) {
   return place.empty() ? "" : " at the key '" + shortened(place) + "'";
 }
 
 }  // namespace
+
+std::string shortened(const std::string& text) {
+  constexpr size_t kMost = 60;
+  if (text.size() <= kMost) return text;
+  size_t end = kMost;
+  const auto inside_a_character = [&] {
+    return (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80;
+  };
+  while (end > kMost - 4 && inside_a_character()) --end;
+  return text.substr(0, end) + "...";
+}
 
 void JsonWatch::open(bool object) {
   value();

@@ -28,6 +28,17 @@ class JsonError : public Error {
   using Error::Error;
 };
 
+// As much of a text as a sentence bears, and whole characters of it: a
+// stranger's may be of any size.
+std::string shortened(const std::string& text);
+
+// A value in one line of JSON, shortened; bytes that are no UTF-8 are replaced.
+template <class Json>
+std::string excerpt(const Json& value) {
+  constexpr auto kReplace = nlohmann::detail::error_handler_t::replace;
+  return shortened(value.dump(-1, ' ', /*ensure_ascii=*/false, kReplace));
+}
+
 // Follows a parser through the text and throws JsonError at the first fault.
 class JsonWatch {
  public:

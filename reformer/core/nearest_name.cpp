@@ -30,13 +30,13 @@ std::string after_dots(const std::string& name) {
 std::string nearest_name(const std::string& name,
                          const std::vector<std::string>& known) {
   const bool dotted = name.find('.') != std::string::npos;
-  const auto distance_to = [&](const std::string& other) {
-    return edit_distance(name, dotted ? other : after_dots(other));
-  };
-  return *std::min_element(known.begin(), known.end(),
-                           [&](const auto& a, const auto& b) {
-                             return distance_to(a) < distance_to(b);
-                           });
+  std::vector<size_t> distances;
+  for (const auto& other : known) {
+    distances.push_back(
+        edit_distance(name, dotted ? other : after_dots(other)));
+  }
+  const auto nearest = std::min_element(distances.begin(), distances.end());
+  return known[static_cast<size_t>(nearest - distances.begin())];
 }
 
 }  // namespace reformer

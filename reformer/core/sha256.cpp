@@ -86,14 +86,4 @@ Sha256Digest Sha256::finish() {
   return digest;
 }
 
-std::string hex(const Sha256Digest& digest) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const uint8_t byte : digest) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
 }  // namespace reformer

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace reformer {
@@ -28,8 +27,5 @@ class Sha256 {
   std::array<uint8_t, 64> waiting_;  // for the rest of its block
   uint64_t size_ = 0;                // of all so far
 };
-
-// In 64 lower-case hexadecimal digits.
-std::string hex(const Sha256Digest& digest);
 
 }  // namespace reformer

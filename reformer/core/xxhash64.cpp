@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "reformer/core/hex.h"
+
 namespace reformer {
 
 namespace {
@@ -86,11 +88,11 @@ uint64_t xxhash64(const void* data, size_t size) {
 
 std::string xxhash64_hex(const void* data, size_t size) {
   const uint64_t hash = xxhash64(data, size);
-  std::string digits;
-  for (int shift = 60; shift >= 0; shift -= 4) {
-    digits += "0123456789abcdef"[(hash >> shift) & 15];
+  uint8_t bytes[8];  // the highest first
+  for (int i = 0; i < 8; ++i) {
+    bytes[i] = static_cast<uint8_t>(hash >> (56 - 8 * i));
   }
-  return digits;
+  return hex(bytes);
 }
 
 std::string xxhash64_hex(const std::string& text) {

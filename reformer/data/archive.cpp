@@ -151,8 +151,6 @@ void visit_members(const std::string& path, ByteStream& archive,
   }
 }
 
-// --- Compressed files --------------------------------------------------------
-
 // A stream whose first bytes can be looked at before they are read.
 class PeekedStream : public ByteStream {
  public:

@@ -9,9 +9,8 @@
 namespace reformer {
 
 [[noreturn]] inline void throw_damaged(const std::string& path,
-                                       const std::string& reason,
-                                       const std::string& what = "it") {
-  throw Error("cannot read " + path + ": " + what + " is damaged (" + reason +
+                                       const std::string& reason) {
+  throw Error("cannot read " + path + ": it is damaged (" + reason +
               "); get it again, or leave it out");
 }
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "reformer/core/errors.h"
+#include "reformer/core/hex.h"
 #include "reformer/data/private_files.h"
 
 namespace reformer {

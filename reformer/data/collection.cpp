@@ -68,18 +68,21 @@ bool is_hidden(const std::string& name) {
 void visit_all(const std::string& path, const std::string& name,
                ByteStream& bytes, const VisitMember& visit,
                const std::function<void(size_t)>& count, int depth = 0) {
-  constexpr size_t kMember = 512;  // bytes that even an empty one counts as
+  // Bytes that even an empty one counts as: no fewer are read in that time.
+  constexpr size_t kMember = 512;
+  constexpr size_t kArchive = 64 << 10;
   constexpr int kDeepest = 8;
   require(depth < kDeepest, "cannot read ", path,
           ": archives within archives, more than ", kDeepest,
           " of them; unpack it by hand, or leave it out");
   for_each_in_archive(
       path, bytes, [&](const std::string& inner, ByteStream& member) {
-        count(kMember);
+        const bool archive = archive_kind(inner) != ArchiveKind::kNone;
+        count(archive ? kArchive : kMember);
         if (is_hidden(inner)) return;
         const std::string whole = name.empty() ? inner : name + "/" + inner;
         CountedStream counted(member, count);
-        if (archive_kind(inner) == ArchiveKind::kNone) {
+        if (!archive) {
           visit(whole, counted);
         } else {
           visit_all(path + "/" + inner, whole, counted, visit, count,

@@ -20,8 +20,6 @@ namespace {
 // Of an exported file: for the names of its tensors.
 constexpr int64_t kHeaderRoom = 64 << 10;
 
-// --- Saving -----------------------------------------------------------------
-
 // A killed record_evaluation's, in a checkpoint.
 void remove_leftovers_in(const fs::path& folder) {
   for (const fs::path& path : entries_of(folder)) {

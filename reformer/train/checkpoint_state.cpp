@@ -19,13 +19,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kFormat = 1;
 
-std::string shown(const Json& json) {
-  constexpr auto kReplace = nlohmann::detail::error_handler_t::replace;
-  const std::string text = json.dump(-1, ' ', /*ensure_ascii=*/true, kReplace);
-  constexpr size_t kMost = 60;
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
-}
-
 // JSON's numbers are finite, and round trip exactly; others become text.
 Json json_of(double number) {
   if (std::isfinite(number)) return number;
@@ -37,13 +30,14 @@ double number_of(const Json& json, const char* key) {
   for (const double other : {HUGE_VAL, -HUGE_VAL, double{NAN}, -double{NAN}}) {
     if (json == std::to_string(other)) return other;
   }
-  throw Error(std::string(key) + ": a number is required, got " + shown(json));
+  throw Error(std::string(key) + ": a number is required, got " +
+              excerpt(json));
 }
 
 int64_t count_of(const Json& json, const char* key) {
   require(json.is_number_integer() &&
               (!json.is_number_unsigned() || json.get<uint64_t>() <= INT64_MAX),
-          key, ": a whole number is required, got ", shown(json));
+          key, ": a whole number is required, got ", excerpt(json));
   return json.get<int64_t>();
 }
 
@@ -55,7 +49,7 @@ auto field(const Json& json, const char* key, const Read& read) {
     return read(json.at(key), key);
   } catch (const Json::exception&) {
     throw Error(std::string(key) +
-                ": is not what it has to be: " + shown(json.at(key)));
+                ": is not what it has to be: " + excerpt(json.at(key)));
   }
 }
 

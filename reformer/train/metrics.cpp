@@ -27,8 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// --- Lines -------------------------------------------------------------------
-
 std::string metrics_path(const std::string& directory) {
   return (fs::path(directory) / kMetricsFile).string();
 }
@@ -119,9 +117,6 @@ ReadLines read_lines(const std::string& path) {
   return read;
 }
 
-// --- Taking up a run
-// -----------------------------------------------------------
-
 bool is_evaluation(const MetricsLine& line) {
   return std::any_of(
       line.scalars.begin(), line.scalars.end(),
@@ -145,9 +140,6 @@ std::string drop_lines_after(const std::string& path,
          " bytes are no line of a run, as a kill or a loss of power leaves "
          "them, and were cut";
 }
-
-// --- TensorBoard
-// ---------------------------------------------------------------
 
 double now() {
   using Seconds = std::chrono::duration<double>;

@@ -15,8 +15,7 @@ std::string little_endian(Unsigned value) {
   return bytes;
 }
 
-// --- CRC-32C (Castagnoli), a byte at a time ---------------------------------
-
+// CRC-32C (Castagnoli), a byte at a time.
 constexpr std::array<uint32_t, 256> crc_table() {
   constexpr uint32_t kPolynomial = 0x82f63b78;  // bits reversed
   std::array<uint32_t, 256> table = {};
@@ -49,8 +48,7 @@ std::string framed(const std::string& message) {
   return length + masked_crc(length) + message + masked_crc(message);
 }
 
-// --- Protocol buffers: a field is a tag (number and kind) and a value -------
-
+// Protocol buffers: a field is a tag (number and kind) and a value.
 enum class Kind : uint64_t {
   kVarint = 0,
   kFixed64 = 1,
@@ -90,8 +88,7 @@ std::string bytes_field(int number, const std::string& value) {
   return tag(number, Kind::kBytes) + varint(value.size()) + value;
 }
 
-// --- Event, Summary and SessionLog, by their field numbers -------------------
-
+// Event, Summary and SessionLog, by their field numbers.
 std::string event(double wall_time, int64_t step, const std::string& what) {
   return double_field(1, wall_time) + integer_field(2, step) + what;
 }

@@ -36,8 +36,6 @@ static_assert(!std::is_convertible_v<std::string, Script>);
 static_assert(!std::is_convertible_v<std::string, Quoted>);
 static_assert(Accepted<Quoted> && Accepted<double> && Accepted<size_t>);
 
-// --- What a reader of the manual finds in a script ---------------------------
-
 // The script with every 'string' replaced by S; what it read goes to `strings`.
 // Fails for a string that does not end on its line, for double quotes and for
 // backquotes: gnuplot runs what is between the latter.
@@ -154,9 +152,6 @@ TEST(GnuplotScript, HasNoInfinityWhateverTheNumbersAre) {
     EXPECT_EQ(script.find("yrange [0:NaN"), script.npos) << script;
   }
 }
-
-// --- gnuplot itself
-// -----------------------------------------------------------
 
 class GnuplotTest : public ::testing::Test {
  protected:

@@ -108,6 +108,16 @@ TEST(ConfigJson, AnUnknownKeyIsAnErrorThatNamesTheNearest) {
   nearest(R"({"name": {}})", "name", "task.name");
 }
 
+TEST(ConfigJson, AnUnknownKeyOfAnyLengthIsOneShortSentence) {
+  const std::string key(100000, 'k');
+  const auto error = error_of([&] { from(R"({")" + key + R"(": 1})"); });
+  EXPECT_LT(error.size(), 150u);
+  expect_contains(error, "x.json: unknown key 'kkk");
+  Config config;
+  EXPECT_LT(error_of([&] { set_config_value(config, key + "=1"); }).size(),
+            150u);
+}
+
 TEST(ConfigJson, AWrongTypeIsAnErrorThatNamesWhatIsRequired) {
   const auto required = [](const std::string& json, const std::string& what) {
     EXPECT_EQ(error_of([&] { from(json); }), "x.json: " + what);

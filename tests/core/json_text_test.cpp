@@ -75,5 +75,19 @@ TEST(JsonText, FaultsNameTheirPlaceInOneShortSentence) {
   EXPECT_EQ(error_with("\"\xff\""), "no valid JSON at line 1, column 2");
 }
 
+TEST(JsonText, ExcerptsAreShortAndOfWholeCharacters) {
+  EXPECT_EQ(excerpt(Json::parse(R"({"a": [1, "x\ny"]})")),
+            R"({"a":[1,"x\ny"]})");
+  EXPECT_EQ(excerpt(Json("\xff")), "\"\xef\xbf\xbd\"");
+  EXPECT_EQ(shortened(repeated("a", 60)), repeated("a", 60));
+  EXPECT_EQ(shortened(repeated("a", 61)), repeated("a", 60) + "...");
+  const std::string odd = repeated("a", 1);
+  EXPECT_EQ(shortened(odd + repeated("\xc3\xa9", 40)),
+            odd + repeated("\xc3\xa9", 29) + "...");
+  EXPECT_EQ(shortened(repeated("\xf0\x9f\x98\x80", 40)),
+            repeated("\xf0\x9f\x98\x80", 15) + "...");
+  EXPECT_EQ(shortened(repeated("\x80", 100)).size(), 59u);  // no characters
+}
+
 }  // namespace
 }  // namespace reformer

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "reformer/core/hex.h"
+
 namespace reformer {
 namespace {
 

@@ -148,6 +148,23 @@ TEST_F(DecodedTextTest, AnArchiveWithoutAByteIsAnError) {
   }
 }
 
+// Each level is a few kilobytes, thirty times the one within.
+TEST_F(DecodedTextTest, ArchivesOfNothingHaveAnEnd) {
+  std::string bytes = archive_bytes("x.zip", {});
+  std::string name = "x.zip";
+  for (int level = 0; level < 5; ++level) {
+    Members members;
+    for (int i = 0; i < 30; ++i) {
+      members.emplace_back(std::to_string(i) + name, bytes);
+    }
+    name = ".tar.gz";
+    bytes = archive_bytes(name, members);
+  }
+  EXPECT_LT(bytes.size(), 50000u);
+  expect_contains(error_with("n.tar.gz", bytes),
+                  "more than 1000 times as many");
+}
+
 // As the plain file, which it was packed from.
 TEST_F(DecodedTextTest, ATaskOfAnArchiveIsThatOfItsText) {
   const auto text = some_text(5001);

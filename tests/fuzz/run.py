@@ -25,7 +25,8 @@ JSON = ["config", "costs", "experiment", "metrics", "settings", "state"]
 # An allocation beyond malloc_limit_mb is a finding: no input of 4 KiB is
 # worth it.
 OPTIONS = ["-rss_limit_mb=2048", "-malloc_limit_mb=512",
-           "-timeout=30", "-print_final_stats=1", "-reload=0"]
+           "-timeout=30", "-report_slow_units=30", "-print_final_stats=1",
+           "-reload=0"]
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1",
               "UBSAN_OPTIONS": "print_stacktrace=1",
               "OMP_NUM_THREADS": "1"}

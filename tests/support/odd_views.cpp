@@ -41,25 +41,25 @@ double distance(const at::Tensor& a, const at::Tensor& b) {
 
 struct Answer {
   at::Tensor output;
-  std::vector<at::Tensor> gradients;  // of the numbers that q, k, v are of
+  std::vector<at::Tensor> gradients;  // of q, k, v [2, 3, 37, 16]
 };
 
 Answer answer_of(const VectorOperation& operation,
                  const std::vector<at::Tensor>& numbers, const OddView& view,
                  bool copied) {
-  std::vector<at::Tensor> leaves;
+  const auto vectors_of = [&](const at::Tensor& x) {
+    const auto viewed = view.of(x);
+    return copied ? viewed.clone(at::MemoryFormat::Contiguous) : viewed;
+  };
+  // Leaves themselves: the gradient of the numbers below them would add up what
+  // overlaps, in the numbers' precision and, on a GPU, in any order.
   std::vector<at::Tensor> vectors;
   for (const auto& x : numbers) {
-    leaves.push_back(x.detach().clone().set_requires_grad(true));
-    const auto viewed = view.of(leaves.back());
-    vectors.push_back(copied ? viewed.clone(at::MemoryFormat::Contiguous)
-                             : viewed);
+    vectors.push_back(vectors_of(x).detach().set_requires_grad(true));
   }
-  const auto d_viewed = view.of(numbers[0]);
-  const auto d_output =
-      copied ? d_viewed.clone(at::MemoryFormat::Contiguous) : d_viewed;
   const auto output = operation.run(vectors[0], vectors[1], vectors[2]);
-  return {output, torch::autograd::grad({output}, leaves, {d_output}, {},
+  const auto d_output = vectors_of(numbers[0]);
+  return {output, torch::autograd::grad({output}, vectors, {d_output}, {},
                                         /*create_graph=*/false,
                                         /*allow_unused=*/true)};
 }

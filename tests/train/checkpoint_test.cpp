@@ -74,9 +74,6 @@ class CheckpointTest : public testing::Test {
   std::string first_ = folder_ / "step-00000001";
 };
 
-// --- What is saved is loaded
-// --------------------------------------------------
-
 TEST_F(CheckpointTest, EverythingComesBackBitForBit) {
   Checkpoint saved = tiny_checkpoint(123'456'789'012, 3);
   saved.config.model.axial_shape = {4, 5};
@@ -134,9 +131,6 @@ TEST_F(CheckpointTest, ACheckpointItselfMayBeGiven) {
   EXPECT_EQ(load_best_checkpoint(folder_ / "best").step, 1);
 }
 
-// --- Which are kept
-// -----------------------------------------------------------
-
 TEST_F(CheckpointTest, TheLastFewAreKept) {
   for (int64_t step = 1; step <= 5; ++step) save(step, false, /*keep=*/3);
   EXPECT_EQ(names_in(run_),
@@ -191,9 +185,6 @@ TEST_F(CheckpointTest, TheLinkIsNotNeeded) {
   EXPECT_EQ(names_in(run_),
             (Names{"best", "step-00000001", "step-00000002", "step-00000003"}));
 }
-
-// --- After a kill
-// -------------------------------------------------------------
 
 TEST_F(CheckpointTest, LeftoversAreIgnoredAndThenRemoved) {
   save(1);
@@ -261,9 +252,6 @@ TEST_F(CheckpointTest, OpensWhileTheRunGoesOn) {
     EXPECT_GE(best(), 1);
   }
 }
-
-// --- Files that are not right
-// -------------------------------------------------
 
 TEST_F(CheckpointTest, EveryFlippedBitOfTheStateIsFound) {
   save(1);
@@ -426,9 +414,6 @@ TEST_F(CheckpointTest, FilesElsewhereAreNotRead) {
             std::string::npos);
 }
 
-// --- Numbers that are none
-// ----------------------------------------------------
-
 TEST_F(CheckpointTest, OneThatIsNotFiniteIsNotWritten) {
   save(1);
   for (const bool in_optimizer : {false, true}) {
@@ -473,9 +458,6 @@ TEST_F(CheckpointTest, OneThatIsNotFiniteIsNotLoaded) {
   EXPECT_EQ(latest(), 1);
 }
 
-// --- Evaluated after it was saved
-// ---------------------------------------------
-
 TEST_F(CheckpointTest, AnEvaluationIsAddedToWhatWasSaved) {
   save(1, /*best=*/true, /*keep=*/1);
   save(2, /*best=*/false, /*keep=*/1);
@@ -502,9 +484,6 @@ TEST_F(CheckpointTest, AConfigOfAnotherProgramIsNamed) {
       fault_in(first_ + "/state.json", "[1, 2]").find("format is missing"),
       std::string::npos);
 }
-
-// --- Where nothing can be written
-// ---------------------------------------------
 
 TEST_F(CheckpointTest, AFileThatCannotGrowLeavesWhatWasThere) {
   save(1, /*best=*/true);
@@ -585,9 +564,6 @@ TEST_F(CheckpointTest, AMissingRunIsNotMade) {
   run_ = folder_ / "missing";
   EXPECT_EQ(error_of([&] { save(1); }), run_ + ": No such file or directory");
 }
-
-// --- A new run
-// ----------------------------------------------------------------
 
 TEST_F(CheckpointTest, ANewRunGetsItsFolderAndConfig) {
   const std::string run = folder_ / "a/b/c";

@@ -103,9 +103,6 @@ TEST_F(RunLockTest, AFolderThatCannotBeWrittenIsNamed) {
             run_ + "/run.lock: cannot write: No such file or directory");
 }
 
-// --- Folders of new runs
-// ------------------------------------------------------
-
 TEST_F(RunLockTest, ANewRunInAFolderThatIsHeldSaysByWhom) {
   for (const bool begun : {false, true}) {
     const RunLock first(run_);

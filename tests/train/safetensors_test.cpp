@@ -90,9 +90,6 @@ class SafetensorsTest : public testing::Test {
   std::string path_ = folder_ / "some.safetensors";
 };
 
-// --- What is written is read
-// --------------------------------------------------
-
 TEST_F(SafetensorsTest, EveryTypeAndShapeComesBackBitForBit) {
   const std::vector<std::vector<int64_t>> shapes = {
       {}, {0}, {1}, {33}, {2, 0, 3}, {5, 7}, {2, 1, 3, 4}};
@@ -151,9 +148,6 @@ TEST_F(SafetensorsTest, MetadataMayBeMissing) {
   EXPECT_TRUE(read().metadata.empty());
 }
 
-// --- The format
-// ---------------------------------------------------------------
-
 TEST_F(SafetensorsTest, DataBeginAtAMultipleOfEightBytes) {
   for (int size = 1; size < 10; ++size) {
     write({{std::string(size, 'x'), at::ones({2})}});
@@ -191,9 +185,6 @@ TEST_F(SafetensorsTest, ChecksumKnowsContentsAndNotTheirOrder) {
             checksum);
 }
 
-// --- Writing that fails
-// -------------------------------------------------------
-
 TEST_F(SafetensorsTest, WhatCannotBeWrittenIsNamed) {
   const at::Tensor x = at::ones({2});
   const std::pair<std::vector<NamedTensor>, std::string> mistakes[] = {
@@ -228,9 +219,6 @@ TEST_F(SafetensorsTest, AWriteThatFailsLeavesTheOldFile) {
   EXPECT_EQ(read().tensors.at(0).name, "old");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1);
 }
-
-// --- Files that are not right
-// -------------------------------------------------
 
 TEST_F(SafetensorsTest, EveryTruncationIsFound) {
   write(some_tensors());
@@ -336,9 +324,6 @@ TEST_F(SafetensorsTest, ABoolIsZeroOrOne) {
   bytes.back() = 2;
   expect_fault(bytes, "neither 0 nor 1");
 }
-
-// --- Python
-// -------------------------------------------------------------------
 
 // What safetensors_python_test.py expects: 0, 1, 2, ... in every type.
 std::vector<NamedTensor> python_tensors() {

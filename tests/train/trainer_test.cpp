@@ -132,9 +132,6 @@ class TrainerTest : public testing::Test {
   Noting noted_;
 };
 
-// --- Evaluations
-// --------------------------------------------------------------
-
 TEST_F(TrainerTest, EverythingIsSavedBeforeTheLastEvaluation) {
   for (const int64_t evaluate_every : {0, 4}) {
     auto config = tiny_config();
@@ -198,9 +195,6 @@ TEST_F(TrainerTest, WhatIsDoneIsNotEvaluatedAgain) {
   EXPECT_EQ(told("run"), before);
 }
 
-// --- Numbers that are none
-// ----------------------------------------------------
-
 TEST_F(TrainerTest, ALossOfNanFromBeforeIsBeatenByAnyOther) {
   auto config = tiny_config();
   run(config, Telling(config), "run");
@@ -229,9 +223,6 @@ TEST_F(TrainerTest, ADivergedRunMarksNothingAsBestAndKeepsWhatIsGood) {
     EXPECT_FALSE(checkpoint.has_best);
   }
 }
-
-// --- Data
-// ---------------------------------------------------------------------
 
 TEST_F(TrainerTest, OtherDataAreRefusedUnlessTheyAreAllowed) {
   auto config = tiny_config();
@@ -263,9 +254,6 @@ TEST_F(TrainerTest, TheSameDataAreNoMatter) {
   run(config, Telling(config, {}, data), "run", true);
   EXPECT_EQ(noted_.said, "");
 }
-
-// --- The folder
-// ---------------------------------------------------------------
 
 TEST_F(TrainerTest, TwoRunsInOneFolderAreOneTooMany) {
   const auto config = tiny_config();
