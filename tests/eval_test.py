@@ -36,7 +36,8 @@ class EvalTest(unittest.TestCase):
             for i in range(40000)))
         cls.model = cls.folder / "run"
         made = reformer("train", "text", "--data", text, "--out", cls.model,
-                        "--threads", 1, *SETTINGS)
+                        "--threads", 1, *SETTINGS, "--set",
+                        "model.positions=learned")
         assert made.returncode == 0, made.stderr
 
     @classmethod

@@ -36,7 +36,8 @@ def setUpModule():
     folder = pathlib.Path(FOLDER.name)
     data = folder / "data"
     data.write_bytes(bytes(range(256)) * 40)
-    train("text", folder / "text", f"task.data={data}", "train.length=64")
+    train("text", folder / "text", f"task.data={data}", "train.length=64",
+          "model.positions=learned")
     train("duplication", folder / "numbers", "train.length=64",
           "model.positions=sinusoid", "lsh.window=chunk")
 
