@@ -125,7 +125,7 @@ void require_not_varied(const ExperimentOptions& options,
 
 void require_data(const ExperimentOptions& options, const TaskConfig& task) {
   require(!task.data.empty() || task.name == "duplication" ||
-              (options.quick && task.name == "text"),
+              task.name == "recall" || (options.quick && task.name == "text"),
           options.name,
           " needs a text: --data PATH names it (--quick makes one of its own)");
   require(task.data != "-", "--data -: ", options.name,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <iomanip>
@@ -76,7 +77,7 @@ Config base_config(const Table2Options& options) {
   return config;
 }
 
-// Of the middle one, or of the mean of the two in the middle.
+// The middle one, or the mean of the two in the middle.
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t middle = values.size() / 2;
@@ -89,8 +90,9 @@ using Cell = std::vector<double>;
 
 std::string median_beside(const Cell& cell, double paper) {
   char text[64];
-  std::snprintf(text, sizeof(text), "%.1f (%5.1f)%s", median(cell), paper,
-                median(cell) < paper ? "<" : " ");
+  const double printed = std::round(median(cell) * 10) / 10;
+  std::snprintf(text, sizeof(text), "%.1f (%5.1f)%s", printed, paper,
+                printed < paper - 0.01 ? "<" : " ");
   return text;
 }
 

@@ -9,7 +9,7 @@ namespace reformer::cli {
 namespace {
 
 std::atomic<bool> requested{false};
-std::atomic<int64_t> requested_at{0};  // milliseconds
+std::atomic<int64_t> requested_at{0};  // milliseconds; by SIGINT or SIGTERM
 
 // Of those functions that a handler may call.
 int64_t milliseconds() {
@@ -19,14 +19,16 @@ int64_t milliseconds() {
 }
 
 void request(int signal) {
-  if (!requested.exchange(true)) {
-    requested_at = milliseconds();
-    return;
-  }
+  requested = true;
+  // A terminal that is closed sends several: the shell's, the system's when the
+  // shell ends, the session's.
+  if (signal == SIGHUP) return;
   // One wish may come twice: timeout(1) signals its child and then the group
-  // that the child is in; of a terminal that is closed, the shell tells and,
-  // when it ends, the system.
-  if (signal == SIGHUP || milliseconds() - requested_at < 1000) return;
+  // that the child is in.
+  const int64_t now = milliseconds();
+  int64_t never = 0;
+  if (requested_at.compare_exchange_strong(never, now)) return;
+  if (now - requested_at < 1000) return;
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }

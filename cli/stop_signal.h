@@ -5,10 +5,10 @@
 
 namespace reformer::cli {
 
-// True from the first of these signals on. A SIGINT or SIGTERM a second or more
-// after it ends the process at once; before that it is the same wish, which
-// some send twice. SIGHUP, a terminal that has gone, stays ignored where it was
-// (nohup). Installs the handlers when first called.
+// True from the first of these signals on. After a SIGINT or SIGTERM the next
+// of either ends the process at once, unless it comes within a second: that is
+// the same wish, which some send twice. SIGHUP, a terminal that has gone, stays
+// ignored where it was (nohup). Installs the handlers when first called.
 const std::atomic<bool>& stop_requested();
 
 }  // namespace reformer::cli

@@ -29,7 +29,7 @@ void require_within(const char* key, int64_t value, int64_t least,
           " to ", most, " is required, got ", value);
 }
 
-// Written so that NaN fails.
+// These are written so that NaN fails.
 void require_fraction(const char* key, double value) {
   require(value >= 0 && value <= 1, key, ": from 0 to 1 is required, got ",
           value);
@@ -146,6 +146,15 @@ void check_model(const ModelConfig& model) {
   require_within("model.loss_chunk", model.loss_chunk, 0);
   require_below_one("model.dropout", model.dropout);
   require_fraction("model.successor_fraction", model.successor_fraction);
+  const int64_t successors = successor_heads(model);
+  require(successors > 0 || model.successor_fraction == 0,
+          "model.successor_fraction: ", model.successor_fraction, " of ",
+          model.heads, " heads is none; at least ", 1.0 / double(model.heads),
+          " is required, or 0");
+  require(successors < model.heads || model.positions != "rotary",
+          "model.successor_fraction: ", model.successor_fraction,
+          " leaves no head that rotary positions could turn; at most ",
+          double(model.heads - 1) / double(model.heads), " is required");
   check_names(model);
   check_heads(model);
 }

@@ -41,7 +41,8 @@ struct AttendNextArgs {
   EarlierPositions earlier;
   int64_t longest;  // no row's position is beyond it; sizes the grid alone
   bool unit_keys;   // k / |k|, 0 where |k| <= kSmallestKeyNorm
-  int64_t successor_heads;  // as AppendKeysArgs'
+  int64_t successor_heads;  // as AppendKeysArgs', but that the newest value
+                            // lies beside the key before it alone
   double scale;             // of the scores
   Rows<T> output;     // [batch, heads, 1, d_head], written: the own value where
                       // nobody is seen

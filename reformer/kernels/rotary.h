@@ -11,10 +11,10 @@
 
 namespace reformer::kernels {
 
-// Pair c of `pairs` turns by slowest^(-c / pairs) a position.
+// Pair c of `pairs` turns by slowest^(-c / pairs) radians a position.
 inline constexpr double kSlowestTurn = 10000;
 
-inline double turns_of_pair(int64_t pair, int64_t pairs) {
+inline double radians_of_pair(int64_t pair, int64_t pairs) {
   return std::pow(kSlowestTurn, -double(pair) / double(pairs));
 }
 

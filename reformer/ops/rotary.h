@@ -18,7 +18,7 @@ struct RotaryConfig {
 //
 // Pair c of the vector at position p turns by p 10000^(-c / pairs) radians: the
 // product of two vectors depends on their distance, not on where they are.
-// Angles are exact to float32 up to 2^31 positions.
+// Angles are products in float64: exact to float32 up to 2^28 positions.
 at::Tensor rotary(const at::Tensor& x, const RotaryConfig& config,
                   const at::Tensor& first = {});
 

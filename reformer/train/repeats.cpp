@@ -72,12 +72,17 @@ int64_t spread(int64_t i, int64_t used, int64_t all) {
 
 }  // namespace
 
-RepeatLayout repeat_layout(int64_t length, int64_t distance) {
+void check_repeat_distance(int64_t length, int64_t distance) {
   const int64_t half = length / 2;
   require(distance > kRepeatLead && distance <= half, "recall: distances from ",
           kRepeatLead + 1, " to ", half, ", half of a sequence of ", length,
           ", are required, got ", distance);
+}
+
+RepeatLayout repeat_layout(int64_t length, int64_t distance) {
+  check_repeat_distance(length, distance);
   RepeatLayout layout;
+  const int64_t half = length / 2;
   const int64_t end = 2 * half;
   for (int64_t position = 0; position < end; ++position) {
     const int64_t to_end = end - 1 - position;

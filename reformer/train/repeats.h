@@ -18,15 +18,17 @@ inline constexpr int64_t kRepeatLead = 64;
 // …aabbcc, the last of which is the end of the last repeat. It shows the end of
 // the text, and where a repeat ends the text goes on.
 struct RepeatLayout {
-  std::vector<int64_t> source;  // of each position: that of its symbol in the
-                                // text
-  std::vector<int64_t>
-      counted;  // ascending positions in repeats, all of them
-                // in the second half and not in a repeat's lead
+  std::vector<int64_t> source;   // of each position: that of its symbol in the
+                                 // text
+  std::vector<int64_t> counted;  // positions in repeats, ascending: those in
+                                 // the second half, without repeats' leads
 };
 
-// Throws Error unless kRepeatLead < distance <= length / 2; of an odd length
-// one position is left out.
+// Throws Error unless kRepeatLead < distance <= length / 2.
+void check_repeat_distance(int64_t length, int64_t distance);
+
+// Throws as check_repeat_distance does; of an odd length one position is left
+// out.
 RepeatLayout repeat_layout(int64_t length, int64_t distance);
 
 // Mean losses in nats, all of the same symbols.

@@ -337,6 +337,24 @@ TEST(CheckConfig, RatesAreFinite) {
   }
 }
 
+TEST(CheckConfig, SuccessorHeadsAreSomeAndLeaveSomeToTurn) {
+  for (const char* value : {"=-0.1", "=1.5"}) {
+    expect_contains(
+        check_error_of({std::string("model.successor_fraction") + value}),
+        "model.successor_fraction: from 0 to 1 is required");
+  }
+  expect_contains(
+      check_error_of({"model.heads=4", "model.successor_fraction=0.1"}),
+      "0.1 of 4 heads is none; at least 0.25");
+  expect_contains(
+      check_error_of({"model.positions=rotary", "model.successor_fraction=1"}),
+      "leaves no head that rotary positions could turn");
+  Config config;
+  config.model.successor_fraction = 1;
+  EXPECT_NO_THROW(check(config));
+  EXPECT_EQ(successor_heads(config.model), config.model.heads);
+}
+
 TEST(CheckConfig, NamesAreAmongTheKnownOnes) {
   EXPECT_EQ(check_error_of({"model.attention=lsh,lhs"}),
             "model.attention: one of full, full_shared_qk, local, lsh is "

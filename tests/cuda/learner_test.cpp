@@ -201,6 +201,7 @@ TEST_F(CudaLearner, RepeatsRecordedStepsBitForBit) {
          {"learned", "sinusoid", "axial", "rotary"}) {
       auto config = small_config(attention);
       config.model.positions = positions;
+      config.model.successor_fraction = 0.5;
       config.model.axial_shape = {25, 20};
       config.model.axial_dims = {64, 64};
       expect_repeated_equals_computed(config, attention + ", " + positions);

@@ -1,8 +1,10 @@
 #include "reformer/model/language_model.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/log_softmax.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
@@ -176,6 +178,32 @@ TEST(LanguageModel, ReportsOverflowWhereBucketsAreLongerThanWindows) {
   EXPECT_EQ(LanguageModel(small_config_of("full"))
                 .overflow(symbols, evaluation_pass()),
             0);
+}
+
+// Alike is alike, however far apart: the first layer's queries are of symbols.
+TEST(LanguageModel, RotaryPositionsComeAfterTheHash) {
+  auto config = small_config_of("lsh");
+  config.model.positions = "rotary";
+  const LanguageModel model(config, at::kDouble);
+  const auto symbols = at::zeros({2, config.train.length}, at::kLong);
+  std::vector<at::Tensor> buckets;
+  model.logits(symbols, evaluation_pass(), &buckets);
+  const auto first = buckets[0].to(at::kLong).narrow(3, 1, symbols.size(1) - 1);
+  EXPECT_TRUE((first == first.narrow(3, 0, 1)).all().item<bool>());
+}
+
+TEST(LanguageModel, RotaryPositionsLeaveSuccessorHeadsAlone) {
+  auto config = small_config_of("lsh");
+  config.model.positions = "rotary";
+  config.model.successor_fraction = 0.5;
+  const LanguageModel model(config, at::kDouble);
+  const auto& layer = model.stack().blocks()[0].attention;
+  const at::NoGradGuard no_grad;
+  const auto projected =
+      layer.project(model.embed(random_symbols(config, 1), 0));
+  const auto turned = layer.turned(projected).q;
+  EXPECT_TRUE(at::equal(turned.select(1, 0), projected.q.select(1, 0)));
+  EXPECT_FALSE(at::equal(turned.select(1, 1), projected.q.select(1, 1)));
 }
 
 TEST(LanguageModel, LearnsFromASingleSymbol) {

@@ -117,6 +117,13 @@ std::vector<Case> cases() {
                 c.train.length = 512;
               }),
       case_of("residual", [](Config& c) { c.model.block = "residual"; }),
+      case_of("rotary", [](Config& c) { c.model.positions = "rotary"; }),
+      case_of("stored_rotary",
+              [](Config& c) {
+                c.model.positions = "rotary";
+                c.model.successor_fraction = 0.5;
+                c.model.block = "stored";
+              }),
   };
 }
 

@@ -181,6 +181,31 @@ TEST(BadInput, LshSettingsAreChecked) {
          {"n_buckets", "up to 65536", "got 131072"});
 }
 
+TEST(BadInput, SuccessorHeadsAreHeadsOfSharedQueries) {
+  for (const int64_t heads : {-1, 4}) {
+    const std::string got = "0 to 3, got " + std::to_string(heads);
+    expect_error(
+        [&] {
+          lsh_attention(vectors(), vectors(), LshConfig{}, HashKey{}, {},
+                        heads);
+        },
+        {"lsh_attention: successor_heads", got});
+    expect_error([&] { local_attention(vectors(), vectors(), {}, {}, heads); },
+                 {"local_attention: successor_heads", got});
+    expect_error(
+        [&] {
+          full_shared_qk_attention(vectors(), vectors(), true, {}, heads);
+        },
+        {"full_shared_qk_attention: successor_heads", got});
+  }
+  const auto rounds = lsh_rounds(buckets(), {});
+  expect_error(
+      [&] {
+        interval_attention(vectors(), vectors(), vectors(), rounds, {}, 1);
+      },
+      {"successor_heads require shared queries and keys"});
+}
+
 TEST(BadInput, BucketsMustFitTheQueries) {
   const auto expect = [](const at::Tensor& given, const Parts& parts) {
     expect_error(

@@ -10,13 +10,13 @@ namespace {
 constexpr int64_t kPositions = 64;  // of a task
 
 template <class T>
-void turn_position(const RotaryArgs<T>& args, const double* turns,
+void turn_position(const RotaryArgs<T>& args, const double* radians,
                    int64_t batch, int64_t row) {
   const int64_t position = (args.first ? args.first[batch] : 0) + row;
   T cosine[kMaxRotaryPairs];
   T sine[kMaxRotaryPairs];
   for (int64_t c = 0; c < args.pairs; ++c) {
-    const double angle = double(position) * turns[c];
+    const double angle = double(position) * radians[c];
     cosine[c] = T(std::cos(angle));
     sine[c] = T(args.back ? -std::sin(angle) : std::sin(angle));
   }
@@ -33,16 +33,16 @@ void turn_position(const RotaryArgs<T>& args, const double* turns,
 
 template <class T>
 void turn(const RotaryArgs<T>& args) {
-  double turns[kMaxRotaryPairs];
+  double radians[kMaxRotaryPairs];
   for (int64_t c = 0; c < args.pairs; ++c) {
-    turns[c] = turns_of_pair(c, args.pairs);
+    radians[c] = radians_of_pair(c, args.pairs);
   }
   const int64_t tasks = (args.length + kPositions - 1) / kPositions;
   parallel_tasks(args.batch * tasks, [&](int64_t task) {
     const int64_t begin = task % tasks * kPositions;
     const int64_t end = std::min(begin + kPositions, args.length);
     for (int64_t row = begin; row < end; ++row) {
-      turn_position(args, turns, task / tasks, row);
+      turn_position(args, radians, task / tasks, row);
     }
   });
 }

@@ -51,7 +51,7 @@ void turn(const RotaryArgs<T>& args, void* stream) {
   if (tasks == 0) return;
   Turns turns{};
   for (int64_t c = 0; c < args.pairs; ++c) {
-    turns.of_pair[c] = turns_of_pair(c, args.pairs) / kTwoPi;
+    turns.of_pair[c] = radians_of_pair(c, args.pairs) / kTwoPi;
   }
   rotary_kernel<<<grid_for(tasks, kThreads, kName), kThreads, 0,
                   stream_of(stream)>>>(args, turns);
