@@ -7,13 +7,13 @@
 #include <new>
 #include <string>
 
-#include "cli/before_libraries.h"
-#include "cli/command_line.h"
-#include "cli/commands.h"
-#include "cli/machine.h"
-#include "cli/output.h"
-#include "cli/printable.h"
-#include "reformer/core/errors.h"
+#include "cli/commands/commands.h"
+#include "cli/options/command_line.h"
+#include "cli/process/before_libraries.h"
+#include "cli/process/machine.h"
+#include "cli/screen/output.h"
+#include "cli/screen/printable.h"
+#include "reformer/base/errors.h"
 
 namespace reformer::cli {
 namespace {

@@ -8,7 +8,7 @@ output=$1
 shift
 {
   echo '// Made by cmake/embed_configs.sh.'
-  echo '#include "reformer/core/embedded_configs.h"'
+  echo '#include "reformer/config/embedded_configs.h"'
   echo 'std::vector<reformer::EmbeddedConfig> reformer::embedded_configs() {'
   echo '  return {'
   for config; do

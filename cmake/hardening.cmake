@@ -1,6 +1,6 @@
 # What makes a mistake in memory harder to abuse, as far as the compiler, the
 # linker and the processor know it, and keeps this machine's paths out of the
-# program. tests/hardening_test.py looks for all of it in the program.
+# program. tests/house/hardening_test.py looks for all of it in the program.
 #
 #   REFORMER_HARDEN   ON; OFF for measuring what it costs
 

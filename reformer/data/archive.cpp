@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/data/archive_faults.h"
 #include "reformer/data/gzip.h"
 

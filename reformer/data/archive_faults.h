@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 

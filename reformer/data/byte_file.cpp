@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reformer/core/machine_memory.h"
+#include "reformer/base/machine_memory.h"
 #include "reformer/data/bytes.h"
 
 namespace reformer {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 

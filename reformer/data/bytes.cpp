@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "reformer/core/parallel.h"
-#include "reformer/core/xxhash64.h"
+#include "reformer/base/parallel.h"
+#include "reformer/base/xxhash64.h"
 
 namespace reformer {
 

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "reformer/core/errors.h"
-#include "reformer/core/hex.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/hex.h"
 #include "reformer/data/private_files.h"
 
 namespace reformer {

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "reformer/core/errors.h"
-#include "reformer/core/xxhash64.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/xxhash64.h"
 #include "reformer/data/private_files.h"
 
 namespace reformer {

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "reformer/core/atomic_file.h"
-#include "reformer/core/sha256.h"
+#include "reformer/base/atomic_file.h"
+#include "reformer/base/sha256.h"
 #include "reformer/data/byte_file.h"
 #include "reformer/data/bytes.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/data/archive_faults.h"
 #include "reformer/data/byte_file.h"
 

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "reformer/core/errors.h"
-#include "reformer/core/parallel.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/parallel.h"
 #include "reformer/data/image.h"
 #include "reformer/data/npy.h"
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/data/byte_file.h"
 
 namespace reformer {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reformer/core/sha256.h"
+#include "reformer/base/sha256.h"
 
 namespace reformer {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/data/jpeg.h"
 #include "reformer/data/png.h"
 

@@ -6,7 +6,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 namespace {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <string>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <png.h>
 
-#include "reformer/core/atomic_file.h"
-#include "reformer/core/errors.h"
+#include "reformer/base/atomic_file.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 

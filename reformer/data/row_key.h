@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "reformer/core/philox.h"
+#include "reformer/base/philox.h"
 
 namespace reformer {
 

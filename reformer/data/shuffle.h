@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "reformer/core/philox.h"
+#include "reformer/base/philox.h"
 
 namespace reformer {
 

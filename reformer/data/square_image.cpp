@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/data/image.h"
 
 namespace reformer {

@@ -1,6 +1,6 @@
 #include "reformer/generate/attention_cache.h"
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/ops/checks.h"
 #include "reformer/ops/lsh_attention.h"
 #include "reformer/ops/lsh_buckets.h"

@@ -5,8 +5,8 @@
 
 #include <vector>
 
+#include "reformer/generate/attend_next.h"
 #include "reformer/model/attention_layer.h"
-#include "reformer/ops/attend_next.h"
 
 namespace reformer {
 

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/device.h"
 #include "reformer/model/parts.h"
-#include "reformer/ops/device.h"
 
 namespace reformer {
 namespace {

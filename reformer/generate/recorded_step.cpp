@@ -4,8 +4,8 @@
 
 #include <exception>
 
-#include "reformer/ops/device.h"
-#include "reformer/ops/out_of_memory.h"
+#include "reformer/device/device.h"
+#include "reformer/device/out_of_memory.h"
 
 namespace reformer {
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <memory>
 
-#include "reformer/ops/device_graph.h"
+#include "reformer/device/device_graph.h"
 
 namespace reformer {
 

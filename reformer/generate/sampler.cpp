@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "reformer/core/errors.h"
-#include "reformer/core/philox.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/philox.h"
 
 namespace reformer {
 namespace {

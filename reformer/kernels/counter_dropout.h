@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "reformer/core/philox.h"
+#include "reformer/base/philox.h"
 #include "reformer/kernels/bf16.h"
 
 namespace reformer::kernels {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "reformer/core/lsh_config.h"
-#include "reformer/core/philox.h"
+#include "reformer/base/philox.h"
+#include "reformer/config/lsh_config.h"
 
 namespace reformer::kernels {
 

@@ -4,7 +4,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 
-#include "reformer/core/bucket_count.h"
+#include "reformer/config/bucket_count.h"
 #include "reformer/model/parameter_gradients.h"
 #include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/full_attention.h"

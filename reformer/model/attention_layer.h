@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reformer/core/config.h"
+#include "reformer/config/config.h"
 #include "reformer/model/parameter_store.h"
 #include "reformer/model/parts.h"
 #include "reformer/model/pass.h"

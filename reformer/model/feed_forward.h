@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "reformer/core/config.h"
+#include "reformer/config/config.h"
 #include "reformer/model/parameter_store.h"
 #include "reformer/model/parts.h"
 #include "reformer/model/pass.h"

@@ -4,7 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "reformer/core/config.h"
+#include "reformer/config/config.h"
 #include "reformer/model/parameter_store.h"
 #include "reformer/model/stack.h"
 

@@ -8,10 +8,10 @@
 
 #include <cmath>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/device.h"
 #include "reformer/model/memory_limits.h"
 #include "reformer/model/parameter_gradients.h"
-#include "reformer/ops/device.h"
 #include "reformer/ops/embedding_gradient.h"
 #include "reformer/ops/interval_statistics.h"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "reformer/core/config.h"
+#include "reformer/config/config.h"
 #include "reformer/model/language_head.h"
 #include "reformer/model/positions.h"
 #include "reformer/model/stack.h"

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "reformer/core/errors.h"
-#include "reformer/core/machine_memory.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/machine_memory.h"
+#include "reformer/device/device_memory.h"
 #include "reformer/model/prediction.h"
-#include "reformer/ops/device_memory.h"
 
 namespace reformer {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <c10/core/Device.h>
 
-#include "reformer/core/config.h"
+#include "reformer/config/config.h"
 #include "reformer/model/placement.h"
 
 namespace reformer {

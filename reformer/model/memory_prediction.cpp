@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "reformer/core/parallel.h"
+#include "reformer/base/parallel.h"
 #include "reformer/model/feed_forward.h"
 #include "reformer/model/language_head.h"
 #include "reformer/model/language_model.h"

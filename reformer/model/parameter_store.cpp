@@ -7,8 +7,8 @@
 #include <functional>
 #include <string_view>
 
-#include "reformer/core/errors.h"
-#include "reformer/core/philox.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/philox.h"
 
 namespace reformer {
 namespace {

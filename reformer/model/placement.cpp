@@ -1,6 +1,6 @@
 #include "reformer/model/placement.h"
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 

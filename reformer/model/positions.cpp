@@ -12,7 +12,7 @@
 #include <limits>
 #include <numeric>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/model/parameter_gradients.h"
 #include "reformer/model/parts.h"
 #include "reformer/ops/embedding_gradient.h"

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "reformer/core/config.h"
+#include "reformer/config/config.h"
 #include "reformer/model/parameter_store.h"
 
 namespace reformer {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "reformer/core/bucket_count.h"
+#include "reformer/config/bucket_count.h"
 
 namespace reformer {
 namespace {

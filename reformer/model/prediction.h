@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "reformer/core/config.h"
+#include "reformer/config/config.h"
 
 namespace reformer {
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 

@@ -2,11 +2,11 @@
 
 #include <ATen/ops/empty.h>
 
-#include "reformer/core/bucket_count.h"
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
+#include "reformer/config/bucket_count.h"
+#include "reformer/device/device.h"
 #include "reformer/kernels/bucket_sort.h"
 #include "reformer/ops/checks.h"
-#include "reformer/ops/device.h"
 
 namespace reformer {
 

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <limits>
 
-#include "reformer/core/errors.h"
-#include "reformer/core/parallel.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/parallel.h"
 
 namespace reformer {
 namespace {

@@ -3,9 +3,9 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/device.h"
 #include "reformer/ops/checks.h"
-#include "reformer/ops/device.h"
 
 namespace reformer {
 namespace {

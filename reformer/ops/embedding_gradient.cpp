@@ -6,11 +6,11 @@
 
 #include <limits>
 
-#include "reformer/core/bucket_count.h"
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
+#include "reformer/config/bucket_count.h"
+#include "reformer/device/device.h"
 #include "reformer/kernels/embedding_gradient.h"
 #include "reformer/ops/bucket_sort.h"
-#include "reformer/ops/device.h"
 
 namespace reformer {
 namespace {

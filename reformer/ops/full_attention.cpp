@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/fixed_order.h"
 #include "reformer/ops/checks.h"
-#include "reformer/ops/fixed_order.h"
 #include "reformer/ops/natural_rounds.h"
 
 namespace reformer {

@@ -3,10 +3,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu_backward.h>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/device.h"
 #include "reformer/kernels/gelu_gradient.h"
 #include "reformer/ops/activation.h"
-#include "reformer/ops/device.h"
 
 namespace reformer {
 namespace {

@@ -7,13 +7,13 @@
 #include <atomic>
 #include <optional>
 
-#include "reformer/core/errors.h"
-#include "reformer/core/parallel.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/parallel.h"
+#include "reformer/device/device.h"
 #include "reformer/kernels/bf16.h"
-#include "reformer/kernels/cuda/interval_attention.h"
+#include "reformer/kernels/cuda/interval_attention/interval_attention.h"
 #include "reformer/kernels/interval_attention.h"
 #include "reformer/ops/checks.h"
-#include "reformer/ops/device.h"
 #include "reformer/ops/successors.h"
 
 namespace reformer {

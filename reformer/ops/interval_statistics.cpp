@@ -1,8 +1,8 @@
 #include "reformer/ops/interval_statistics.h"
 
+#include "reformer/device/device.h"
 #include "reformer/kernels/interval_statistics.h"
 #include "reformer/ops/checks.h"
-#include "reformer/ops/device.h"
 #include "reformer/ops/lsh_attention.h"
 
 namespace reformer {

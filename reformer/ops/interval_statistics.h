@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "reformer/core/lsh_config.h"
+#include "reformer/config/lsh_config.h"
 
 namespace reformer {
 

@@ -8,8 +8,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "reformer/device/device.h"
 #include "reformer/kernels/layer_norm.h"
-#include "reformer/ops/device.h"
 
 namespace reformer {
 namespace {

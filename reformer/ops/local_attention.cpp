@@ -1,6 +1,6 @@
 #include "reformer/ops/local_attention.h"
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/ops/checks.h"
 #include "reformer/ops/natural_rounds.h"
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "reformer/core/bucket_count.h"
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
+#include "reformer/config/bucket_count.h"
 #include "reformer/ops/checks.h"
 #include "reformer/ops/lsh_buckets.h"
 #include "reformer/ops/lsh_intervals.h"

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "reformer/core/bucket_count.h"
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
+#include "reformer/config/bucket_count.h"
+#include "reformer/device/device.h"
 #include "reformer/kernels/lsh_buckets.h"
 #include "reformer/ops/checks.h"
-#include "reformer/ops/device.h"
 
 namespace reformer {
 namespace {

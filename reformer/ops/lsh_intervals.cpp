@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/device.h"
 #include "reformer/ops/checks.h"
-#include "reformer/ops/device.h"
 
 namespace reformer {
 namespace {

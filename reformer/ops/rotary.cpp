@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/device.h"
 #include "reformer/kernels/rotary.h"
 #include "reformer/ops/checks.h"
-#include "reformer/ops/device.h"
 
 namespace reformer {
 namespace {

@@ -4,7 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 
-#include "reformer/ops/device.h"
+#include "reformer/device/device.h"
 #include "reformer/ops/matrix_sums.h"
 
 namespace reformer {

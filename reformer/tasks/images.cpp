@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/data/decoded_images.h"
 #include "reformer/data/row_key.h"
 #include "reformer/data/shuffle.h"

@@ -1,7 +1,7 @@
 // Associative recall: keys with values, asked for anywhere later.
 #pragma once
 
-#include "reformer/core/philox.h"
+#include "reformer/base/philox.h"
 #include "reformer/tasks/task.h"
 
 namespace reformer {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reformer/core/config.h"
+#include "reformer/config/config.h"
 #include "reformer/data/cache.h"
 
 namespace reformer {

@@ -6,7 +6,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/data/decoded_text.h"
 #include "reformer/data/row_key.h"
 

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <array>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "reformer/core/errors.h"
-#include "reformer/ops/device.h"
-#include "reformer/train/clip.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/device.h"
+#include "reformer/optim/clip.h"
 
 namespace reformer {
 namespace {

@@ -7,10 +7,10 @@
 
 #include <vector>
 
+#include "reformer/device/device_event.h"
 #include "reformer/model/language_model.h"
-#include "reformer/ops/device_event.h"
-#include "reformer/train/optimizer.h"
-#include "reformer/train/tensor_group.h"
+#include "reformer/optim/optimizer.h"
+#include "reformer/optim/tensor_group.h"
 
 namespace reformer {
 

@@ -8,9 +8,9 @@
 #include <cmath>
 #include <exception>
 
+#include "reformer/device/device_memory.h"
+#include "reformer/device/out_of_memory.h"
 #include "reformer/model/memory_limits.h"
-#include "reformer/ops/device_memory.h"
-#include "reformer/ops/out_of_memory.h"
 #include "reformer/train/evaluation.h"
 
 namespace reformer {

@@ -5,11 +5,11 @@
 #include <memory>
 #include <vector>
 
+#include "reformer/device/device_event.h"
 #include "reformer/model/language_model.h"
-#include "reformer/ops/device_event.h"
+#include "reformer/optim/optimizer.h"
 #include "reformer/tasks/task.h"
 #include "reformer/train/host_parameters.h"
-#include "reformer/train/optimizer.h"
 #include "reformer/train/recorded_gradients.h"
 
 namespace reformer {

@@ -3,7 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-#include "reformer/ops/device.h"
+#include "reformer/device/device.h"
 
 namespace reformer {
 namespace {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
+#include "reformer/device/device_graph.h"
 #include "reformer/model/language_model.h"
-#include "reformer/ops/device_graph.h"
 #include "reformer/tasks/task.h"
 
 namespace reformer {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 namespace {

@@ -5,17 +5,17 @@
 #include <chrono>
 #include <cmath>
 
-#include "reformer/core/errors.h"
-#include "reformer/core/instruction_set.h"
-#include "reformer/core/parallel.h"
-#include "reformer/ops/device.h"
-#include "reformer/ops/memory_meter.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/instruction_set.h"
+#include "reformer/base/parallel.h"
+#include "reformer/device/device.h"
+#include "reformer/device/memory_meter.h"
+#include "reformer/io/checkpoint.h"
+#include "reformer/io/checkpoint_folder.h"
+#include "reformer/io/metrics.h"
+#include "reformer/io/same_data.h"
 #include "reformer/train/batch_source.h"
-#include "reformer/train/checkpoint.h"
-#include "reformer/train/checkpoint_folder.h"
 #include "reformer/train/learner.h"
-#include "reformer/train/metrics.h"
-#include "reformer/train/same_data.h"
 
 namespace reformer {
 namespace {

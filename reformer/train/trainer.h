@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "reformer/core/config.h"
+#include "reformer/config/config.h"
 #include "reformer/model/language_model.h"
 #include "reformer/tasks/task.h"
 #include "reformer/train/evaluation.h"

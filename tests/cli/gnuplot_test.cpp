@@ -1,6 +1,6 @@
 // Whatever a title, a label or a path holds, gnuplot takes none of it for a
 // command.
-#include "cli/gnuplot.h"
+#include "cli/draw/gnuplot.h"
 
 #include <gtest/gtest.h>
 
@@ -13,10 +13,10 @@
 #include <sstream>
 #include <type_traits>
 
-#include "cli/curves.h"
-#include "cli/position_losses.h"
-#include "cli/repeat_losses.h"
-#include "tests/train/temporary_folder.h"
+#include "cli/draw/curves.h"
+#include "cli/draw/position_losses.h"
+#include "cli/draw/repeat_losses.h"
+#include "tests/io/temporary_folder.h"
 
 namespace reformer::cli {
 namespace {

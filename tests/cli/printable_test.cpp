@@ -1,4 +1,4 @@
-#include "cli/printable.h"
+#include "cli/screen/printable.h"
 
 #include <gtest/gtest.h>
 

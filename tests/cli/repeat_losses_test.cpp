@@ -1,4 +1,4 @@
-#include "cli/repeat_losses.h"
+#include "cli/draw/repeat_losses.h"
 
 #include <gtest/gtest.h>
 

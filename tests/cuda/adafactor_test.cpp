@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reformer/train/optimizer.h"
-#include "tests/train/plain_optimizers.h"
-#include "tests/train/some_parameters.h"
+#include "reformer/optim/optimizer.h"
+#include "tests/optim/plain_optimizers.h"
+#include "tests/optim/some_parameters.h"
 
 namespace reformer {
 namespace {

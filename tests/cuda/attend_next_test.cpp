@@ -1,5 +1,5 @@
 // Position after position on a GPU, beside the CPU's lists and float64.
-#include "reformer/ops/attend_next.h"
+#include "reformer/generate/attend_next.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
@@ -9,8 +9,8 @@
 #include <limits>
 #include <random>
 
-#include "reformer/core/errors.h"
-#include "reformer/ops/device.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/device.h"
 #include "tests/support/cases.h"
 #include "tests/support/judge.h"
 #include "tests/support/twin.h"

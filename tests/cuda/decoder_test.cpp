@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "tests/cuda/no_more_memory.h"
 #include "tests/generate/decoder_judges.h"
 

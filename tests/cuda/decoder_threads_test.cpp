@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "reformer/ops/bucket_members.h"
-#include "reformer/ops/device.h"
-#include "reformer/ops/device_graph.h"
+#include "reformer/device/device.h"
+#include "reformer/device/device_graph.h"
+#include "reformer/generate/bucket_members.h"
 #include "tests/generate/decoder_judges.h"
 
 namespace reformer {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "reformer/core/errors.h"
-#include "reformer/ops/device_graph.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/device_graph.h"
 #include "tests/cuda/no_more_memory.h"
 
 namespace reformer {

@@ -2,8 +2,8 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
 
-#include "reformer/core/errors.h"
-#include "reformer/ops/device.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/device.h"
 #include "reformer/tasks/task.h"
 #include "reformer/train/learner.h"
 

@@ -11,8 +11,8 @@
 
 #include <cmath>
 
-#include "reformer/core/philox.h"
-#include "reformer/ops/device.h"
+#include "reformer/base/philox.h"
+#include "reformer/device/device.h"
 #include "reformer/train/trainer.h"
 #include "tests/cuda/no_more_memory.h"
 #include "tests/model/autograd_step.h"

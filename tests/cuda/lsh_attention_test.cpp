@@ -5,11 +5,11 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "reformer/core/errors.h"
-#include "reformer/ops/device.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/device.h"
+#include "reformer/device/memory_meter.h"
 #include "reformer/ops/full_attention.h"
 #include "reformer/ops/local_attention.h"
-#include "reformer/ops/memory_meter.h"
 #include "tests/support/cases.h"
 #include "tests/support/judge.h"
 

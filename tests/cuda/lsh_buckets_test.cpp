@@ -5,7 +5,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "reformer/core/bucket_count.h"
+#include "reformer/config/bucket_count.h"
 #include "reformer/ops/lsh_rotations.h"
 #include "tests/support/cases.h"
 #include "tests/support/twin.h"

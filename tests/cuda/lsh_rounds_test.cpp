@@ -3,7 +3,7 @@
 #include <ATen/ops/randint.h>
 #include <gtest/gtest.h>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/ops/bucket_sort.h"
 #include "reformer/ops/interval_statistics.h"
 #include "reformer/ops/lsh_attention.h"

@@ -7,7 +7,7 @@
 #include <ATen/ops/matmul.h>
 #include <gtest/gtest.h>
 
-#include "reformer/ops/memory_meter.h"
+#include "reformer/device/memory_meter.h"
 #include "reformer/ops/row_products.h"
 #include "tests/support/cases.h"
 

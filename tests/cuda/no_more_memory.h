@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "reformer/ops/device_memory.h"
+#include "reformer/device/device_memory.h"
 
 namespace reformer {
 

@@ -7,8 +7,8 @@
 
 #include <stdexcept>
 
-#include "reformer/core/errors.h"
-#include "reformer/core/out_of_memory.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/out_of_memory.h"
 
 namespace reformer {
 namespace {

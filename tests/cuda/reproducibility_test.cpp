@@ -4,7 +4,7 @@
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
-#include "reformer/core/config_library.h"
+#include "reformer/config/config_library.h"
 #include "reformer/ops/full_attention.h"
 #include "reformer/train/learner.h"
 #include "tests/support/cases.h"

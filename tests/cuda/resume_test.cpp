@@ -4,11 +4,11 @@
 
 #include <atomic>
 
-#include "reformer/core/errors.h"
-#include "reformer/train/checkpoint.h"
+#include "reformer/base/errors.h"
+#include "reformer/io/checkpoint.h"
 #include "reformer/train/learner.h"
 #include "reformer/train/trainer.h"
-#include "tests/train/temporary_folder.h"
+#include "tests/io/temporary_folder.h"
 
 namespace reformer {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "reformer/ops/device.h"
+#include "reformer/device/device.h"
 
 namespace reformer {
 namespace {

@@ -6,7 +6,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/ops/lsh_attention.h"
 #include "reformer/ops/row_products.h"
 #include "tests/cuda/beyond_99_kb.h"

@@ -8,7 +8,7 @@
 #include <functional>
 #include <thread>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 namespace {

@@ -10,9 +10,9 @@
 #include <fstream>
 #include <limits>
 
-#include "reformer/core/xxhash64.h"
-#include "tests/train/file_support.h"
-#include "tests/train/temporary_folder.h"
+#include "reformer/base/xxhash64.h"
+#include "tests/io/file_support.h"
+#include "tests/io/temporary_folder.h"
 
 namespace reformer {
 namespace {

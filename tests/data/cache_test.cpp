@@ -7,8 +7,8 @@
 
 #include <csignal>
 
-#include "tests/train/file_support.h"
-#include "tests/train/temporary_folder.h"
+#include "tests/io/file_support.h"
+#include "tests/io/temporary_folder.h"
 
 namespace reformer {
 namespace {

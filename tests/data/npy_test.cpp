@@ -4,7 +4,7 @@
 
 #include "tests/data/npy_array.h"
 #include "tests/data/string_stream.h"
-#include "tests/train/file_support.h"
+#include "tests/io/file_support.h"
 
 namespace reformer {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reformer/core/philox.h"
+#include "reformer/base/philox.h"
 #include "reformer/data/image.h"
 
 namespace reformer {

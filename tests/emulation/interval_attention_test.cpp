@@ -2,7 +2,7 @@
 // (tests/cuda/interval_attention_test.cpp), and under every schedule the same.
 #include <gtest/gtest.h>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "tests/cuda/beyond_99_kb.h"
 #include "tests/cuda/interval_attention_device.h"
 #include "tests/cuda/interval_attention_judge.h"

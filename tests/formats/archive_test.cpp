@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include "reformer/core/xxhash64.h"
+#include "reformer/base/xxhash64.h"
 #include "reformer/data/archive_faults.h"
 #include "reformer/data/decoded_text.h"
 #include "tests/data/string_stream.h"
 #include "tests/formats/archive_writer.h"
-#include "tests/train/file_support.h"
-#include "tests/train/temporary_folder.h"
+#include "tests/io/file_support.h"
+#include "tests/io/temporary_folder.h"
 
 namespace reformer {
 namespace {

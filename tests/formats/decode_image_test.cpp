@@ -6,8 +6,8 @@
 #include "reformer/data/image.h"
 #include "reformer/data/png.h"
 #include "tests/formats/image_writer.h"
-#include "tests/train/file_support.h"
-#include "tests/train/temporary_folder.h"
+#include "tests/io/file_support.h"
+#include "tests/io/temporary_folder.h"
 
 namespace reformer {
 namespace {

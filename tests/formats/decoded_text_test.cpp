@@ -4,8 +4,8 @@
 
 #include "reformer/tasks/task.h"
 #include "tests/formats/archive_writer.h"
-#include "tests/train/file_support.h"
-#include "tests/train/temporary_folder.h"
+#include "tests/io/file_support.h"
+#include "tests/io/temporary_folder.h"
 
 namespace reformer {
 namespace {

@@ -2,12 +2,12 @@
 #include <cstddef>
 #include <cstring>
 
-#include "reformer/core/xxhash64.h"
+#include "reformer/base/xxhash64.h"
 #include "reformer/data/cache_file.h"
 #include "tests/fuzz/pieces.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/target.h"
-#include "tests/train/file_support.h"
+#include "tests/io/file_support.h"
 
 namespace reformer::fuzz {
 namespace {

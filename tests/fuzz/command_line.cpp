@@ -1,7 +1,7 @@
 // The command line: parsed, not run. Arguments are separated by NULs.
 #include <sstream>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "tests/fuzz/target.h"
 
 namespace reformer::fuzz {

@@ -1,7 +1,7 @@
 // core/config_json: a config as a file, checked, and what it would cost.
-#include "reformer/core/config_json.h"
+#include "reformer/config/config_json.h"
 
-#include "reformer/core/config_library.h"
+#include "reformer/config/config_library.h"
 #include "reformer/model/prediction.h"
 #include "tests/fuzz/target.h"
 

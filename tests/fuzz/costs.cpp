@@ -1,8 +1,8 @@
 // cli/step_costs: the costs.jsonl of a figure.
 #include <atomic>
 
-#include "cli/experiment_settings.h"
-#include "cli/step_costs.h"
+#include "cli/reproduce/experiment_settings.h"
+#include "cli/reproduce/step_costs.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/target.h"
 

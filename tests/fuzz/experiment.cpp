@@ -1,9 +1,9 @@
 // cli/experiment_settings: the experiment.json of a folder that was begun.
 #include <filesystem>
 
-#include "cli/experiment_settings.h"
-#include "reformer/core/config_json.h"
-#include "reformer/core/config_library.h"
+#include "cli/reproduce/experiment_settings.h"
+#include "reformer/config/config_json.h"
+#include "reformer/config/config_library.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/target.h"
 

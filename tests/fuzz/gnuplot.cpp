@@ -2,8 +2,8 @@
 // become statements of gnuplot's.
 #include <algorithm>
 
-#include "cli/curves.h"
-#include "cli/position_losses.h"
+#include "cli/draw/curves.h"
+#include "cli/draw/position_losses.h"
 #include "tests/fuzz/gnuplot_lexer.h"
 #include "tests/fuzz/pieces.h"
 #include "tests/fuzz/target.h"

@@ -1,5 +1,5 @@
 // train/metrics: metrics.jsonl read, taken up at a step, and read again.
-#include "reformer/train/metrics.h"
+#include "reformer/io/metrics.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/data/image.h"
 #include "tests/fuzz/target.h"
 

@@ -1,12 +1,12 @@
 // train/safetensors: whatever is read can be written and read again.
-#include "reformer/train/safetensors.h"
+#include "reformer/io/safetensors.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/target.h"
-#include "tests/train/file_support.h"
+#include "tests/io/file_support.h"
 
 namespace reformer::fuzz {
 namespace {

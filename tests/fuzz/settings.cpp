@@ -1,7 +1,7 @@
 // core/config_json: settings as --set takes them, a line each.
 #include <sstream>
 
-#include "reformer/core/config_json.h"
+#include "reformer/config/config_json.h"
 #include "tests/fuzz/target.h"
 
 namespace reformer::fuzz {

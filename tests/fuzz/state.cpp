@@ -1,7 +1,7 @@
 // train/checkpoint_state: the text as it is, and with the checksum it needs.
-#include "reformer/core/errors.h"
-#include "reformer/core/xxhash64.h"
-#include "reformer/train/checkpoint_state.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/xxhash64.h"
+#include "reformer/io/checkpoint_state.h"
 #include "tests/fuzz/target.h"
 
 namespace reformer::fuzz {

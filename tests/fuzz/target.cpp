@@ -1,6 +1,6 @@
 #include "tests/fuzz/target.h"
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer::fuzz {
 

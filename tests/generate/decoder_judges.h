@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/generate/decoder.h"
 
 namespace reformer::decoding {

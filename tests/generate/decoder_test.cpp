@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "tests/generate/decoder_judges.h"
 
 namespace reformer {

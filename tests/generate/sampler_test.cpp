@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 namespace {

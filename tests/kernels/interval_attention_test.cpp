@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "reformer/core/instruction_set.h"
+#include "reformer/base/instruction_set.h"
 
 namespace reformer::kernels {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "reformer/core/bucket_count.h"
-#include "reformer/core/instruction_set.h"
+#include "reformer/base/instruction_set.h"
+#include "reformer/config/bucket_count.h"
 #include "reformer/kernels/bucket_sort.h"
 #include "reformer/kernels/interval_statistics.h"
 #include "reformer/kernels/lsh_buckets.h"

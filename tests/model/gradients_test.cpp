@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "reformer/core/errors.h"
-#include "reformer/ops/memory_meter.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/memory_meter.h"
 #include "tests/model/autograd_step.h"
 #include "tests/model/small_model.h"
 

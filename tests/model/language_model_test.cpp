@@ -8,7 +8,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "tests/model/small_model.h"
 
 namespace reformer {

@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "reformer/core/machine_memory.h"
+#include "reformer/base/machine_memory.h"
 #include "reformer/model/language_model.h"
 #include "reformer/tasks/task.h"
 #include "reformer/train/learner.h"
-#include "tests/train/file_support.h"
+#include "tests/io/file_support.h"
 
 namespace reformer {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "reformer/core/config_json.h"
+#include "reformer/config/config_json.h"
+#include "reformer/device/memory_meter.h"
 #include "reformer/model/prediction.h"
-#include "reformer/ops/memory_meter.h"
-#include "reformer/train/optimizer.h"
+#include "reformer/optim/optimizer.h"
 #include "tests/model/small_model.h"
 
 namespace reformer {

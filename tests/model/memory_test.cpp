@@ -1,8 +1,8 @@
 // What grows with what: peak memory, counted by the allocator.
 #include <gtest/gtest.h>
 
+#include "reformer/device/memory_meter.h"
 #include "reformer/model/reversible_stack.h"
-#include "reformer/ops/memory_meter.h"
 #include "tests/model/small_model.h"
 
 namespace reformer {

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "tests/model/small_model.h"
 
 namespace reformer {

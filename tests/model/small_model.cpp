@@ -11,8 +11,8 @@
 #include <cmath>
 #include <limits>
 
-#include "reformer/core/parallel.h"
-#include "reformer/core/philox.h"
+#include "reformer/base/parallel.h"
+#include "reformer/base/philox.h"
 
 namespace reformer {
 namespace {

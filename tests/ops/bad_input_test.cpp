@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/memory_meter.h"
 #include "reformer/ops/full_attention.h"
 #include "reformer/ops/interval_statistics.h"
 #include "reformer/ops/local_attention.h"
@@ -17,7 +18,6 @@
 #include "reformer/ops/lsh_buckets.h"
 #include "reformer/ops/lsh_intervals.h"
 #include "reformer/ops/lsh_rotations.h"
-#include "reformer/ops/memory_meter.h"
 #include "tests/support/cases.h"
 
 namespace reformer {

@@ -8,9 +8,9 @@
 
 #include <cmath>
 
-#include "reformer/core/errors.h"
-#include "reformer/core/parallel.h"
-#include "reformer/core/philox.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/parallel.h"
+#include "reformer/base/philox.h"
 
 namespace reformer {
 namespace {

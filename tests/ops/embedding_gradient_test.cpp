@@ -4,7 +4,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "tests/support/cases.h"
 
 namespace reformer {

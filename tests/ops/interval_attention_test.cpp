@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/ops/lsh_attention.h"
 #include "tests/support/cases.h"
 #include "tests/support/judge.h"

@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-#include "reformer/core/bucket_count.h"
+#include "reformer/config/bucket_count.h"
 #include "reformer/ops/full_attention.h"
 #include "reformer/ops/lsh_buckets.h"
 #include "reformer/ops/lsh_rotations.h"

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "reformer/core/bucket_count.h"
+#include "reformer/config/bucket_count.h"
 #include "reformer/ops/lsh_rotations.h"
 #include "tests/support/cases.h"
 #include "tests/support/twin.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "reformer/core/bucket_count.h"
+#include "reformer/config/bucket_count.h"
 
 namespace reformer {
 namespace {

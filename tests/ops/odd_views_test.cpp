@@ -5,7 +5,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "reformer/ops/decode_attention.h"
+#include "reformer/generate/decode_attention.h"
 #include "reformer/ops/lsh_buckets.h"
 #include "reformer/ops/lsh_rotations.h"
 #include "tests/support/cases.h"

@@ -1,7 +1,7 @@
 // The same bits for any number of threads, and for a row alone or in a batch.
 #include <gtest/gtest.h>
 
-#include "reformer/core/parallel.h"
+#include "reformer/base/parallel.h"
 #include "reformer/ops/full_attention.h"
 #include "reformer/ops/local_attention.h"
 #include "reformer/ops/lsh_attention.h"

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "tests/support/cases.h"
 #include "tests/support/judge.h"
 

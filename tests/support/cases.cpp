@@ -14,7 +14,7 @@
 #include <sstream>
 #include <tuple>
 
-#include "reformer/core/bucket_count.h"
+#include "reformer/config/bucket_count.h"
 
 namespace reformer {
 namespace {

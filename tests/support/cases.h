@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "reformer/core/instruction_set.h"
-#include "reformer/core/lsh_config.h"
+#include "reformer/base/instruction_set.h"
+#include "reformer/config/lsh_config.h"
 #include "tests/support/judge.h"
 
 namespace reformer {

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <limits>
 
-#include "reformer/core/bucket_count.h"
+#include "reformer/config/bucket_count.h"
 
 namespace reformer::twin {
 namespace {

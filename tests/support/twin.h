@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "reformer/core/lsh_config.h"
+#include "reformer/config/lsh_config.h"
 #include "reformer/ops/bucket_sort.h"
 #include "reformer/ops/interval_attention.h"
 

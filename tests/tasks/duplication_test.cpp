@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 namespace {

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "tests/data/npy_array.h"
-#include "tests/train/file_support.h"
-#include "tests/train/temporary_folder.h"
+#include "tests/io/file_support.h"
+#include "tests/io/temporary_folder.h"
 
 namespace reformer {
 namespace {

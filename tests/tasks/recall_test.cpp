@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 namespace {

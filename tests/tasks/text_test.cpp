@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 namespace {

@@ -6,11 +6,11 @@
 #include <atomic>
 #include <thread>
 
+#include "reformer/io/metrics.h"
 #include "reformer/tasks/task.h"
-#include "reformer/train/metrics.h"
 #include "tests/data/npy_array.h"
-#include "tests/train/file_support.h"
-#include "tests/train/temporary_folder.h"
+#include "tests/io/file_support.h"
+#include "tests/io/temporary_folder.h"
 
 namespace reformer {
 namespace {

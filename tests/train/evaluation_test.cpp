@@ -3,7 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "tests/model/small_model.h"
 
 namespace reformer {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "tests/model/small_model.h"
 
 namespace reformer {

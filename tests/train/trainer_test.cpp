@@ -10,12 +10,12 @@
 #include <memory>
 #include <vector>
 
-#include "reformer/core/errors.h"
-#include "reformer/train/checkpoint.h"
-#include "reformer/train/checkpoint_folder.h"
-#include "reformer/train/metrics.h"
-#include "tests/train/file_support.h"
-#include "tests/train/temporary_folder.h"
+#include "reformer/base/errors.h"
+#include "reformer/io/checkpoint.h"
+#include "reformer/io/checkpoint_folder.h"
+#include "reformer/io/metrics.h"
+#include "tests/io/file_support.h"
+#include "tests/io/temporary_folder.h"
 
 namespace reformer {
 namespace {

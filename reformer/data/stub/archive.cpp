@@ -1,7 +1,7 @@
 // Stands in for ../archive.cpp where CMake found no libarchive.
 #include "reformer/data/archive.h"
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 

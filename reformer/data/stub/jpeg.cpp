@@ -1,7 +1,7 @@
 // Stands in for ../jpeg.cpp where CMake found no libjpeg.
 #include "reformer/data/jpeg.h"
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 

@@ -1,7 +1,7 @@
 // Stands in for ../png.cpp where CMake found no libpng.
 #include "reformer/data/png.h"
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 
 namespace reformer {
 namespace {

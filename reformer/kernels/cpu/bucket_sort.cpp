@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "reformer/core/parallel.h"
+#include "reformer/base/parallel.h"
 
 namespace reformer::kernels::cpu {
 

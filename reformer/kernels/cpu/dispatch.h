@@ -1,7 +1,7 @@
 // Picks the compilation of a SIMD kernel that this process runs.
 #pragma once
 
-#include "reformer/core/instruction_set.h"
+#include "reformer/base/instruction_set.h"
 
 namespace reformer::kernels::cpu {
 

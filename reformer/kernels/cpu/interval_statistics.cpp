@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "reformer/core/parallel.h"
+#include "reformer/base/parallel.h"
 
 namespace reformer::kernels::cpu {
 namespace {

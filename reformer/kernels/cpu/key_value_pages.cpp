@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reformer/core/parallel.h"
+#include "reformer/base/parallel.h"
 #include "reformer/kernels/interval_attention.h"
 
 namespace reformer::kernels::cpu {

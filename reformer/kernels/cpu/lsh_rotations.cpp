@@ -3,7 +3,7 @@
 #include <bit>
 #include <cmath>
 
-#include "reformer/core/parallel.h"
+#include "reformer/base/parallel.h"
 
 namespace reformer::kernels::cpu {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reformer/core/parallel.h"
+#include "reformer/base/parallel.h"
 
 namespace reformer::kernels::cpu {
 namespace {

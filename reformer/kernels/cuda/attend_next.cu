@@ -1,9 +1,9 @@
 #include "reformer/kernels/attend_next.h"
 
+#include "reformer/kernels/cuda/interval_attention/running_softmax.cuh"
 #include "reformer/kernels/cuda/key_value_rows.cuh"
 #include "reformer/kernels/cuda/launch.h"
 #include "reformer/kernels/cuda/next_positions.cuh"
-#include "reformer/kernels/cuda/running_softmax.cuh"
 
 // A block owns a part of what one (row, head) sees: a piece of the range, or of
 // one round's ring. It reads every key and value of it once, 16 lanes a row, 64

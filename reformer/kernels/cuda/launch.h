@@ -9,8 +9,8 @@
 #include <limits>
 #include <string>
 
-#include "reformer/core/errors.h"
-#include "reformer/core/out_of_memory.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/out_of_memory.h"
 
 namespace reformer::kernels::cuda {
 

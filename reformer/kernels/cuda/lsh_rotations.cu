@@ -2,7 +2,7 @@
 
 #include <cuda_bf16.h>
 
-#include "reformer/core/philox.h"
+#include "reformer/base/philox.h"
 #include "reformer/kernels/cuda/launch.h"
 #include "reformer/kernels/cuda/live_step.cuh"
 

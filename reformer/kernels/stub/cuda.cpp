@@ -1,13 +1,13 @@
 // In place of the CUDA kernels, where nvcc was not found.
 #include <string>
 
-#include "reformer/core/errors.h"
+#include "reformer/base/errors.h"
 #include "reformer/kernels/adafactor.h"
 #include "reformer/kernels/attend_next.h"
 #include "reformer/kernels/bucket_rings.h"
 #include "reformer/kernels/bucket_sort.h"
 #include "reformer/kernels/counter_dropout.h"
-#include "reformer/kernels/cuda/interval_attention.h"
+#include "reformer/kernels/cuda/interval_attention/interval_attention.h"
 #include "reformer/kernels/device.h"
 #include "reformer/kernels/device_graph.h"
 #include "reformer/kernels/embedding_gradient.h"

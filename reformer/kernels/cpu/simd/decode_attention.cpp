@@ -5,7 +5,7 @@
 
 #include <bit>
 
-#include "reformer/core/parallel.h"
+#include "reformer/base/parallel.h"
 #include "reformer/kernels/cpu/simd/interval_tile.h"
 
 namespace reformer::kernels::cpu::REFORMER_ISA {

@@ -8,7 +8,7 @@
 // weighted values) that the earlier ones left in `softmax` and `output`.
 #include "reformer/kernels/interval_attention.h"
 
-#include "reformer/core/parallel.h"
+#include "reformer/base/parallel.h"
 #include "reformer/kernels/cpu/simd/interval_tile.h"
 
 namespace reformer::kernels::cpu::REFORMER_ISA {

@@ -15,7 +15,7 @@
 #include <iterator>
 #include <vector>
 
-#include "reformer/core/parallel.h"
+#include "reformer/base/parallel.h"
 #include "reformer/kernels/cpu/simd/interval_tile.h"
 #include "reformer/kernels/interval_attention.h"
 

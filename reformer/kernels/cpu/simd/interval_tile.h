@@ -6,7 +6,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "reformer/core/memory.h"
+#include "reformer/base/memory.h"
 #include "reformer/kernels/cpu/simd/panel.h"
 #include "reformer/kernels/interval_attention.h"
 

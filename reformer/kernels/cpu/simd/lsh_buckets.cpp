@@ -4,7 +4,7 @@
 // generating needs it, is hashed without packing anything, to the same bits.
 #include "reformer/kernels/lsh_buckets.h"
 
-#include "reformer/core/parallel.h"
+#include "reformer/base/parallel.h"
 #include "reformer/kernels/cpu/simd/interval_tile.h"
 
 namespace reformer::kernels::cpu::REFORMER_ISA {

@@ -1,0 +1,76 @@
+#include "cli/bench/measure_step.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randint.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/bench/kernel_profile.h"
+#include "cli/bench/timing.h"
+#include "reformer/base/errors.h"
+#include "reformer/device/device.h"
+#include "reformer/device/memory_meter.h"
+#include "reformer/train/learner.h"
+
+namespace reformer::cli {
+namespace {
+
+// Symbols of no meaning: what a step costs does not depend on them.
+Batch random_batch(const Config& config, uint64_t seed) {
+  const auto random = at::detail::createCPUGenerator(seed);
+  const int64_t batch = config.train.batch;
+  const int64_t length = config.train.length;
+  return {at::randint(config.model.vocabulary, {batch, length}, random,
+                      at::TensorOptions().dtype(at::kLong)),
+          at::ones({batch, length}, at::kBool)};
+}
+
+}  // namespace
+
+StepMeasurement measure_step(const Config& config, at::Device device,
+                             int64_t repeats, bool profile) {
+  const MemoryMeter meter(device);
+  Learner learner(config, placement_on(device, config.train.precision));
+  int64_t step = 0;
+  const auto take_step = [&] {
+    ++step;
+    std::vector<Batch> batches;
+    for (int64_t i = 0; i < config.train.accumulate; ++i) {
+      batches.push_back(random_batch(
+          config, static_cast<uint64_t>(step * config.train.accumulate + i)));
+    }
+    const auto gradients = learner.gradients(batches, step);
+    learner.apply(step);
+    return gradients;
+  };
+  // As in training nobody waits for a GPU between steps, only at the end.
+  const int64_t tokens =
+      config.train.batch * config.train.length * config.train.accumulate;
+  const int64_t steps =
+      device.is_cpu() ? 1 : std::clamp<int64_t>((1 << 19) / tokens, 1, 10);
+  const auto take_steps = [&] {
+    StepGradients last;
+    for (int64_t i = 0; i < steps; ++i) last = take_step();
+    require(last.read().finite(), "the loss of a measured step is not finite");
+    synchronize(device);
+  };
+  take_steps();
+  StepMeasurement measured;
+  measured.step_s = median_seconds(repeats, take_steps) / double(steps);
+  measured.tokens_per_s = double(tokens) / measured.step_s;
+  measured.peak_bytes = meter.peak_bytes();
+  measured.recorded = learner.recorded();
+  if (profile)
+    measured.profile = kernel_profile([&] {
+      take_step();
+      synchronize(device);
+    });
+  for (const auto& parameter : learner.model().parameters()) {
+    measured.parameters += parameter.value.numel();
+  }
+  return measured;
+}
+
+}  // namespace reformer::cli

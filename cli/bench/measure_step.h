@@ -1,0 +1,29 @@
+// What a whole training step costs: seconds, and memory at its peak.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <string>
+
+#include "reformer/config/config.h"
+
+namespace reformer::cli {
+
+struct StepMeasurement {
+  double step_s = 0;
+  double tokens_per_s = 0;
+  int64_t peak_bytes = 0;
+  int64_t parameters = 0;
+  bool recorded = false;  // steps repeat one launch
+  std::string profile;    // where asked for
+};
+
+// Everything that a step of `reformer train` does, on random symbols: forward,
+// backward, clipping, optimizer. The first warms up, and makes the optimizer's
+// state; the median of `repeats` counts (0: enough of them). With `profile`,
+// also where a GPU's time goes, by kernel.
+StepMeasurement measure_step(const Config& config, at::Device device,
+                             int64_t repeats, bool profile = false);
+
+}  // namespace reformer::cli

@@ -1,0 +1,149 @@
+#include "cli/bench/train.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/bench/measure_step.h"
+#include "cli/options/config_options.h"
+#include "cli/process/machine.h"
+#include "cli/screen/output.h"
+#include "cli/screen/table.h"
+#include "reformer/base/errors.h"
+#include "reformer/config/config_library.h"
+#include "reformer/model/placement.h"
+
+namespace reformer::cli {
+namespace {
+
+struct TrainBench {
+  std::string config;  // empty: the defaults
+  std::vector<std::string> assignments;
+  std::vector<int64_t> lengths;  // empty: the config's
+  int64_t batch = 0;             // 0: the config's
+  int64_t repeats = 0;
+  std::string device = "auto";
+  int64_t threads = 0;
+  bool json = false;
+  bool profile = false;
+};
+
+Config config_of(const TrainBench& options, int64_t length) {
+  Config config;
+  if (!options.config.empty()) config = load_config(options.config);
+  if (length > 0) config.train.length = length;
+  if (options.batch > 0) config.train.batch = options.batch;
+  set_values(config, options.assignments);
+  check(config);
+  return config;
+}
+
+std::string json_row(const Config& config, at::Device device,
+                     const StepMeasurement& measured) {
+  const auto compute = placement_on(device, config.train.precision).compute;
+  nlohmann::ordered_json json;
+  json["bench"] = "train";
+  json["device"] = device.is_cpu() ? "cpu" : "cuda";
+  json["dtype"] = compute == at::kBFloat16 ? "bfloat16" : "float32";
+  json["layers"] = config.model.layers;
+  json["d_model"] = config.model.d_model;
+  json["d_ff"] = config.model.d_ff;
+  json["heads"] = config.model.heads;
+  json["d_head"] = head_size(config.model);
+  json["attention"] = config.model.attention;
+  json["block"] = config.model.block;
+  json["length"] = config.train.length;
+  json["batch"] = config.train.batch;
+  json["rounds"] = config.lsh.rounds;
+  json["local_window"] = config.lsh.local_window;
+  json["optimizer"] = config.train.optimizer;
+  json["clip"] = config.train.clip;
+  json["parameters_on"] = config.train.parameters;
+  json["parameters"] = measured.parameters;
+  json["step_s"] = measured.step_s;
+  json["tokens_per_s"] = measured.tokens_per_s;
+  json["peak_bytes"] = measured.peak_bytes;
+  json["recorded"] = measured.recorded;
+  return json.dump() + "\n";
+}
+
+const std::vector<Column> kColumns = {
+    {8, "", "length"},    {7, "", "batch"},           {12, "", "parameters"},
+    {10, "ms a", "step"}, {10, "tokens", "a second"}, {10, "peak", "GiB"}};
+
+std::string head(const Config& config, at::Device device) {
+  std::ostringstream text;
+  text << "Training steps: " << config.model.layers << " layers "
+       << config.model.d_model << "/" << config.model.d_ff << ", "
+       << config.model.heads << " heads of " << head_size(config.model) << ", "
+       << config.model.attention << " attention, " << config.model.block
+       << " blocks\nrounds " << config.lsh.rounds << ", chunk "
+       << config.lsh.chunk_length << ", local window "
+       << config.lsh.local_window << ", " << config.train.optimizer << "\n"
+       << describe_machine(device) << "\n\n"
+       << table_head(kColumns);
+  return text.str();
+}
+
+void bench_train(const TrainBench& options) {
+  const auto device = use_machine(options.device, options.threads);
+  require(
+      !options.profile || device.is_cuda(),
+      "bench train --profile tells what a GPU does: it needs --device cuda");
+  const auto lengths =
+      options.lengths.empty() ? std::vector<int64_t>{0} : options.lengths;
+  Report report(options.json);
+  report.text(head(config_of(options, lengths.front()), device));
+  for (const int64_t length : lengths) {
+    const Config config = config_of(options, length);
+    report.progress("length " + std::to_string(config.train.length));
+    const auto measured =
+        measure_step(config, device, options.repeats, options.profile);
+    report.text(table_row(
+        kColumns,
+        {std::to_string(config.train.length),
+         std::to_string(config.train.batch),
+         std::to_string(measured.parameters), milliseconds(measured.step_s),
+         fixed(measured.tokens_per_s, 0),
+         fixed(double(measured.peak_bytes) / (1 << 30), 2)}));
+    report.text(measured.profile);
+    report.json(json_row(config, device, measured));
+  }
+}
+
+}  // namespace
+
+void add_bench_train(CLI::App& bench, Action& action) {
+  auto& app = *bench.add_subcommand(
+      "train", "whole training steps: time, tokens a second, memory");
+  const auto options = std::make_shared<TrainBench>();
+  app.add_option("--config", options->config,
+                 "a config's name or file [3 layers 512/2048/8, LSH]")
+      ->take_last()
+      ->type_name("CONFIG");
+  add_set_option(app, options->assignments);
+  app.add_option("--length", options->lengths,
+                 "positions of a sequence [the config's]")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(whole_number(1, kMaxLength))
+      ->type_name("N,...");
+  const auto number = [&app](const char* name, int64_t& value,
+                             const char* help) {
+    app.add_option(name, value, help)
+        ->check(whole_number(1, kMaxLength))
+        ->take_last()
+        ->type_name("N");
+  };
+  number("--batch", options->batch, "sequences a step [the config's]");
+  number("--repeats", options->repeats,
+         "steps to time, of which the median counts [enough]");
+  add_machine_options(app, options->device, options->threads);
+  app.add_flag("--json", options->json, "one JSON object a line on stdout");
+  app.add_flag("--profile", options->profile,
+               "also where a step's time on the GPU goes, by kernel");
+  app.callback(
+      [options, &action] { action = [options] { bench_train(*options); }; });
+}
+
+}  // namespace reformer::cli

@@ -1,0 +1,34 @@
+#include "cli/commands/commands.h"
+
+#include <string>
+
+#include "cli/commands/bench.h"
+#include "cli/commands/eval.h"
+#include "cli/commands/export.h"
+#include "cli/commands/generate.h"
+#include "cli/commands/info.h"
+#include "cli/commands/plot.h"
+#include "cli/commands/reproduce.h"
+#include "cli/commands/train.h"
+
+namespace reformer::cli {
+namespace {
+
+constexpr const char* kVersion = "0.1.0";  // of CMakeLists.txt: cli_test looks
+
+}  // namespace
+
+void add_commands(CLI::App& app, Action& action) {
+  app.formatter(help_formatter());  // before the commands, which inherit it
+  app.set_version_flag("--version", std::string("reformer ") + kVersion);
+  add_train(app, action);
+  add_eval(app, action);
+  add_export(app, action);
+  add_generate(app, action);
+  add_plot(app, action);
+  add_info(app, action);
+  add_bench(app, action);
+  add_reproduce(app, action);
+}
+
+}  // namespace reformer::cli

@@ -1,0 +1,55 @@
+#include "cli/commands/export.h"
+
+#include <memory>
+#include <string>
+
+#include "cli/screen/output.h"
+#include "reformer/io/checkpoint.h"
+
+namespace reformer::cli {
+namespace {
+
+struct ExportOptions {
+  std::string directory;
+  std::string out;
+  std::string type = "bfloat16";
+  int64_t file_mebibytes = 0;
+};
+
+void run_export(const ExportOptions& options) {
+  const auto checkpoint = load_best_checkpoint(options.directory);
+  export_model(options.out, checkpoint,
+               options.type == "bfloat16" ? at::kBFloat16 : at::kFloat,
+               options.file_mebibytes << 20);
+  print("the model of step " + std::to_string(checkpoint.step) + " is in " +
+        options.out + "; eval and generate take it as they take a run\n");
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Action& action) {
+  auto& command = *app.add_subcommand(
+      "export", "Write a trained model, without its optimizer, for use");
+  const auto options = std::make_shared<ExportOptions>();
+  command.add_option("DIR", options->directory, "folder of the run")
+      ->required()
+      ->check(not_empty());
+  command.add_option("--out", options->out, "folder to make")
+      ->required()
+      ->check(not_empty())
+      ->type_name("DIR");
+  command.add_option("--type", options->type, "bfloat16 or float32")
+      ->check(one_of({"bfloat16", "float32"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      .add_option("--file-size", options->file_mebibytes,
+                  "MiB that a file may have; 0: one file of any size")
+      ->check(whole_number(0, 1 << 20))
+      ->type_name("N")
+      ->capture_default_str();
+  command.callback(
+      [options, &action] { action = [options] { run_export(*options); }; });
+}
+
+}  // namespace reformer::cli

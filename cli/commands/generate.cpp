@@ -1,0 +1,117 @@
+#include "cli/commands/generate.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "cli/generate/complete_images.h"
+#include "cli/generate/continue_texts.h"
+#include "cli/generate/prompt.h"
+#include "cli/options/config_options.h"
+#include "reformer/base/errors.h"
+#include "reformer/generate/sampler.h"
+#include "reformer/io/checkpoint.h"
+#include "reformer/train/trainer.h"
+
+namespace reformer::cli {
+namespace {
+
+struct GenerateOptions {
+  std::string directory;
+  ContinueTextsOptions texts;
+  SamplerConfig sampler;
+  CompleteImagesOptions images;
+  int64_t rounds = 0;
+  std::string device = "auto";
+  int64_t threads = 0;
+};
+
+void warn_of_chunk_windows(const Config& config) {
+  const auto kinds = layer_attentions(config.model);
+  const bool lsh = std::find(kinds.begin(), kinds.end(), "lsh") != kinds.end();
+  if (!lsh || config.lsh.window == Window::kTrailing) return;
+  std::fputs(
+      "note: trained with lsh.window chunk, under which later symbols move "
+      "what earlier ones see; generating with trailing windows\n",
+      stderr);
+}
+
+void run_generate(const GenerateOptions& options) {
+  const auto device = use_machine(options.device, options.threads);
+  const auto checkpoint = load_best_checkpoint(options.directory);
+  const auto& config = checkpoint.config;
+  const bool images = config.task.name == "images";
+  require(!images || !options.texts.given(),
+          "a model of images completes pictures: give --images or "
+          "--image-file, not --prompt, --prompt-file or --length");
+  require(
+      images || (options.images.images.empty() && options.images.files.empty()),
+      "--images and --image-file are for models of images; this one of ",
+      config.task.name, " continues a --prompt");
+  const auto prompts = prompts_of(options.texts, config);
+  LanguageModel model(config,
+                      placement_for_use(device, config.train.precision));
+  load_parameters(model, checkpoint.parameters);
+  warn_of_chunk_windows(config);
+  if (images) {
+    complete_images(
+        options.images,
+        {options.sampler, options.rounds, SymbolWriting(config).count()},
+        model);
+  } else {
+    continue_texts(prompts, options.texts.length, options.sampler,
+                   options.rounds, model);
+  }
+}
+
+void add_sampler_options(CLI::App& command, SamplerConfig& sampler) {
+  command
+      .add_option("--temperature", sampler.temperature,
+                  "divides the logits; 0: always the most probable symbol")
+      ->check(number(0, 1e9))
+      ->type_name("T")
+      ->capture_default_str();
+  command
+      .add_option("--top-k", sampler.top_k,
+                  "only the K most probable symbols; 0: all")
+      ->check(whole_number(0, kMaxLength))
+      ->type_name("K")
+      ->capture_default_str();
+  command
+      .add_option("--top-p", sampler.top_p,
+                  "of those, the fewest whose probabilities reach P")
+      ->check(number(0, 1))
+      ->type_name("P")
+      ->capture_default_str();
+  command.add_option("--seed", sampler.seed, "the same seed, the same text")
+      ->check(whole_number(0, std::numeric_limits<int64_t>::max()))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, Action& action) {
+  auto& command = *app.add_subcommand(
+      "generate",
+      "Continue prompts, or complete halves of pictures, with "
+      "a trained model");
+  const auto options = std::make_shared<GenerateOptions>();
+  command.add_option("DIR", options->directory, "folder of the run")
+      ->required()
+      ->check(not_empty());
+  options->texts.add_to(command);
+  add_sampler_options(command, options->sampler);
+  command
+      .add_option("--rounds", options->rounds,
+                  "hash rounds, free to differ from training's; 0: the same")
+      ->check(whole_number(0, 1024))
+      ->type_name("N")
+      ->capture_default_str();
+  options->images.add_to(command);
+  add_machine_options(command, options->device, options->threads);
+  command.callback(
+      [options, &action] { action = [options] { run_generate(*options); }; });
+}
+
+}  // namespace reformer::cli

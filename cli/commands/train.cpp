@@ -1,0 +1,126 @@
+#include "cli/commands/train.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/options/config_options.h"
+#include "cli/process/machine.h"
+#include "cli/process/stop_signal.h"
+#include "cli/screen/open_task.h"
+#include "cli/screen/train_screen.h"
+#include "reformer/base/errors.h"
+#include "reformer/config/config_json.h"
+#include "reformer/io/checkpoint.h"
+#include "reformer/train/trainer.h"
+
+namespace reformer::cli {
+namespace {
+
+struct TrainOptions {
+  ConfigOptions config;
+  std::string out;
+  std::string data;
+  bool resume = false;
+  bool allow_other_data = false;
+};
+
+// Of how long, how often and where: the model and its data stay what they are.
+const std::vector<std::string> kChangeable = {"train.steps",
+                                              "train.minutes",
+                                              "train.log_every",
+                                              "train.evaluate_every",
+                                              "train.evaluate_batches",
+                                              "train.keep",
+                                              "train.checkpoint_every",
+                                              "train.parameters",
+                                              "train.device_memory",
+                                              "train.graph"};
+
+void require_changeable(const std::string& assignment) {
+  const std::string key = assignment.substr(0, assignment.find('='));
+  if (std::find(kChangeable.begin(), kChangeable.end(), key) !=
+      kChangeable.end()) {
+    return;
+  }
+  std::string keys;
+  for (const auto& one : kChangeable) keys += (keys.empty() ? "" : ", ") + one;
+  throw Error(
+      "--resume: " + key +
+      " is the run's own and cannot be changed; --set takes with it: " + keys);
+}
+
+// A resumed run is the one in its folder.
+Config run_config(const TrainOptions& options) {
+  require(options.resume || !options.allow_other_data,
+          "--allow-other-data: needs --resume");
+  if (!options.resume) return options.config.load();
+  require(options.config.name.empty(), "--resume goes on with the config in ",
+          options.out, ": give no CONFIG with it");
+  Config config = load_run_config(options.out);
+  for (const auto& assignment : options.config.assignments) {
+    require_changeable(assignment);
+  }
+  set_values(config, options.config.assignments);
+  return config;
+}
+
+Config resolved_config(const TrainOptions& options) {
+  Config config = run_config(options);
+  if (!options.data.empty()) config.task.data = options.data;
+  make_paths_absolute(config.task);
+  check(config);
+  return config;
+}
+
+std::string farewell(const TrainResult& result, const std::string& directory) {
+  const std::string step = std::to_string(result.step);
+  if (result.end == TrainEnd::kStopped) {
+    return "stopped after step " + step +
+           " and saved; go on with: reformer "
+           "train --resume --out " +
+           directory + "\n";
+  }
+  return "done after step " + step + " in " + duration(result.seconds) +
+         "; the model is in " + directory + "\n";
+}
+
+void run_train(const TrainOptions& options) {
+  const auto& stop = stop_requested();
+  const auto device = options.config.use_machine();
+  const Config config = resolved_config(options);
+  const auto task = open_task(config, &stop);
+  TrainScreen screen(*task);
+  screen.say(config_to_json(config) + "\n" + describe_machine(device) + "\n");
+  const auto result =
+      train(config, *task,
+            {options.out, options.resume, device, options.allow_other_data},
+            stop, screen);
+  screen.say(farewell(result, options.out));
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Action& action) {
+  auto& command = *app.add_subcommand("train", "Train a model");
+  const auto options = std::make_shared<TrainOptions>();
+  options->config.add_to(command);
+  command.add_option("--out", options->out, "folder of the run")
+      ->required()
+      ->check(not_empty())
+      ->type_name("DIR");
+  command
+      .add_option("--data", options->data,
+                  "a file, folder or archive: sets task.data")
+      ->check(not_empty())
+      ->type_name("PATH");
+  command.add_flag("--resume", options->resume,
+                   "go on with the run in --out, with its own config");
+  command.add_flag("--allow-other-data", options->allow_other_data,
+                   "with --resume: also where the data have changed");
+  command.callback(
+      [options, &action] { action = [options] { run_train(*options); }; });
+}
+
+}  // namespace reformer::cli

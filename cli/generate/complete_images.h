@@ -1,0 +1,30 @@
+// `reformer generate DIR` of a model of images: half a picture, and what the
+// model makes of the rest.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/options/command_line.h"
+#include "reformer/generate/completion.h"
+#include "reformer/model/language_model.h"
+
+namespace reformer::cli {
+
+struct CompleteImagesOptions {
+  std::vector<int64_t> images;     // of the validation split
+  std::vector<std::string> files;  // or these pictures; neither: the first 4
+  std::string data;                // empty: the run's
+  int64_t samples = 3;
+  std::string out = "completion.png";
+
+  void add_to(CLI::App& command);
+};
+
+// Writes a grid as PNG, a row for each picture: its upper half, `samples`
+// completions, the original. Throws Error for pictures that are not there.
+void complete_images(const CompleteImagesOptions& options,
+                     const CompletionConfig& config,
+                     const LanguageModel& model);
+
+}  // namespace reformer::cli

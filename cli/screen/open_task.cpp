@@ -1,0 +1,48 @@
+#include "cli/screen/open_task.h"
+
+#include <cstdio>
+
+#include "cli/bench/timing.h"
+#include "cli/screen/output.h"
+#include "reformer/base/errors.h"
+
+namespace reformer::cli {
+namespace {
+
+class DecodeScreen : public DecodeObserver {
+ public:
+  explicit DecodeScreen(const std::atomic<bool>* stop) : stop_(stop) {}
+
+  // At most a line a second and a line for each percent.
+  void decoding(const std::string& source, int64_t done,
+                int64_t size) override {
+    require(stop_ == nullptr || !*stop_, "stopped while decoding ", source,
+            "; the next start decodes it from its beginning");
+    const int64_t percent = 100 * done / size;
+    if (percent == shown_ || (shown_ >= 0 && since_.seconds() < 1)) return;
+    shown_ = percent;
+    since_ = Stopwatch();
+    char text[64];
+    std::snprintf(text, sizeof(text), ", %lld%% of %.1f MB",
+                  static_cast<long long>(percent), double(size) / 1e6);
+    report_.progress("decoding " + source + text);
+  }
+
+  void warned(const std::string& sentence) override { report_.note(sentence); }
+
+ private:
+  const std::atomic<bool>* stop_;
+  Report report_{/*json=*/false};
+  int64_t shown_ = -1;  // percent
+  Stopwatch since_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> open_task(const Config& config,
+                                const std::atomic<bool>* stop) {
+  DecodeScreen screen(stop);
+  return make_task(config, screen);
+}
+
+}  // namespace reformer::cli

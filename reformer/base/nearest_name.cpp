@@ -1,0 +1,42 @@
+#include "reformer/base/nearest_name.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace reformer {
+namespace {
+
+// Insertions, deletions and replacements of one character (Levenshtein).
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);  // from a's first i characters
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] != b[j] ? 1 : 0);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string after_dots(const std::string& name) {
+  return name.substr(name.rfind('.') + 1);  // npos + 1 is 0
+}
+
+}  // namespace
+
+std::string nearest_name(const std::string& name,
+                         const std::vector<std::string>& known) {
+  const bool dotted = name.find('.') != std::string::npos;
+  std::vector<size_t> distances;
+  for (const auto& other : known) {
+    distances.push_back(
+        edit_distance(name, dotted ? other : after_dots(other)));
+  }
+  const auto nearest = std::min_element(distances.begin(), distances.end());
+  return known[static_cast<size_t>(nearest - distances.begin())];
+}
+
+}  // namespace reformer

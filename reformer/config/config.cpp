@@ -1,0 +1,345 @@
+#include "reformer/config/config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "reformer/base/errors.h"
+#include "reformer/config/bucket_count.h"
+
+namespace reformer {
+namespace {
+
+using Names = std::vector<std::string>;
+
+// Positions and sizes fit int32, in which the kernels keep them; products of
+// two fit int64.
+constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMinHeadSize = 8;
+constexpr int64_t kMaxHeadSize = 256;
+constexpr int64_t kBytes = 256;
+constexpr int64_t kLargestImage = 16384;
+constexpr int64_t kLongestKey = 64;
+constexpr int64_t kMostLayers = 1 << 20;
+
+void require_within(const char* key, int64_t value, int64_t least,
+                    int64_t most = kLargest) {
+  require(value >= least && value <= most, key, ": an integer from ", least,
+          " to ", most, " is required, got ", value);
+}
+
+// These are written so that NaN fails.
+void require_fraction(const char* key, double value) {
+  require(value >= 0 && value <= 1, key, ": from 0 to 1 is required, got ",
+          value);
+}
+
+void require_below_one(const char* key, double value) {
+  require(value >= 0 && value < 1, key,
+          ": at least 0 and less than 1 is required, got ", value);
+}
+
+void require_not_negative(const char* key, double value) {
+  require(value >= 0 && std::isfinite(value), key,
+          ": a number of at least 0 is required, got ", value);
+}
+
+void require_positive(const char* key, double value) {
+  require(value > 0 && std::isfinite(value), key,
+          ": a number above 0 is required, got ", value);
+}
+
+std::string joined(const Names& names) {
+  std::string all;
+  for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
+void require_among(const char* key, const std::string& name,
+                   const Names& allowed) {
+  require(std::find(allowed.begin(), allowed.end(), name) != allowed.end(), key,
+          ": one of ", joined(allowed), " is required, got '", name, "'");
+}
+
+Names split_at_commas(const std::string& list) {
+  Names parts;
+  std::istringstream rest(list + ",");
+  for (std::string part; std::getline(rest, part, ',');) {
+    std::erase(part, ' ');
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+void check_names(const ModelConfig& model) {
+  const auto attentions = split_at_commas(model.attention);
+  for (const auto& name : attentions) {
+    require_among("model.attention", name,
+                  {"full", "full_shared_qk", "local", "lsh"});
+  }
+  const auto count = static_cast<int64_t>(attentions.size());
+  require(count <= model.layers,
+          "model.attention: at most model.layers = ", model.layers,
+          " names are required, got ", count);
+  require_among("model.block", model.block,
+                {"reversible", "stored", "residual"});
+  require_among("model.activation", model.activation, {"relu", "gelu"});
+  require_among("model.positions", model.positions,
+                {"learned", "axial", "sinusoid", "rotary"});
+}
+
+void check_heads(const ModelConfig& model) {
+  if (model.d_head == 0) {
+    require(model.d_model % model.heads == 0,
+            "model.heads: a divisor of model.d_model = ", model.d_model,
+            " is required where model.d_head is 0, got ", model.heads);
+    const int64_t size = head_size(model);
+    require(size >= kMinHeadSize && size <= kMaxHeadSize,
+            "model.d_head: model.d_model / model.heads from ", kMinHeadSize,
+            " to ", kMaxHeadSize, " is required, got ", model.d_model, " / ",
+            model.heads, " = ", size);
+  } else {
+    require_within("model.d_head", model.d_head, kMinHeadSize, kMaxHeadSize);
+  }
+}
+
+// Stops at `enough`, before the product can overflow.
+int64_t product_up_to(int64_t enough, const std::vector<int64_t>& factors) {
+  int64_t product = 1;
+  for (const int64_t factor : factors) {
+    if (product < enough) product *= factor;
+  }
+  return product;
+}
+
+void check_axial(const ModelConfig& model, int64_t length) {
+  require(!model.axial_shape.empty(),
+          "model.axial_shape: the axes' lengths are required where "
+          "model.positions is axial, got none");
+  require(model.axial_dims.size() == model.axial_shape.size(),
+          "model.axial_dims: as many axes as model.axial_shape has, ",
+          model.axial_shape.size(), ", are required, got ",
+          model.axial_dims.size());
+  int64_t width = 0;
+  for (size_t axis = 0; axis < model.axial_shape.size(); ++axis) {
+    require_within("model.axial_shape", model.axial_shape[axis], 1);
+    require_within("model.axial_dims", model.axial_dims[axis], 1);
+    width += model.axial_dims[axis];
+  }
+  require(width == model.d_model,
+          "model.axial_dims: a sum of model.d_model = ", model.d_model,
+          " is required, got ", width);
+  const int64_t positions = product_up_to(length, model.axial_shape);
+  require(positions >= length,
+          "model.axial_shape: a product of at least train.length = ", length,
+          " is required, got ", positions);
+}
+
+void check_model(const ModelConfig& model) {
+  require_within("model.layers", model.layers, 1, kMostLayers);
+  require_within("model.d_model", model.d_model, 1);
+  require_within("model.d_ff", model.d_ff, 1);
+  require_within("model.heads", model.heads, 1);
+  require_within("model.vocabulary", model.vocabulary, 2);
+  require_within("model.feed_forward_chunk", model.feed_forward_chunk, 0);
+  require_within("model.loss_chunk", model.loss_chunk, 0);
+  require_below_one("model.dropout", model.dropout);
+  require_fraction("model.successor_fraction", model.successor_fraction);
+  const int64_t successors = successor_heads(model);
+  require(successors > 0 || model.successor_fraction == 0,
+          "model.successor_fraction: ", model.successor_fraction, " of ",
+          model.heads, " heads is none; at least ", 1.0 / double(model.heads),
+          " is required, or 0");
+  require(successors < model.heads || model.positions != "rotary",
+          "model.successor_fraction: ", model.successor_fraction,
+          " leaves no head that rotary positions could turn; at most ",
+          double(model.heads - 1) / double(model.heads), " is required");
+  check_names(model);
+  check_heads(model);
+}
+
+void check_lsh(const LshConfig& lsh) {
+  require_within("lsh.rounds", lsh.rounds, 1);
+  require_within("lsh.chunk_length", lsh.chunk_length, 1);
+  require_within("lsh.local_window", lsh.local_window, 0);
+  if (lsh.n_buckets != 0) require_bucket_count("lsh.n_buckets", lsh.n_buckets);
+  require(lsh.causal,
+          "lsh.causal: true is required, a language model predicts from the "
+          "past; got false");
+}
+
+void check_train_counts(const TrainConfig& train) {
+  require_within("train.steps", train.steps, 1);
+  require_within("train.batch", train.batch, 1);
+  require_within("train.length", train.length, 1);
+  require_within("train.seed", train.seed, 0,
+                 std::numeric_limits<int64_t>::max());
+  require_within("train.accumulate", train.accumulate, 1);
+  require_within("train.warmup", train.warmup, 0);
+  require_within("train.evaluate_every", train.evaluate_every, 0);
+  require_within("train.evaluate_batches", train.evaluate_batches, 0);
+  require_within("train.checkpoint_every", train.checkpoint_every, 0);
+  require_within("train.keep", train.keep, 1);
+  require_within("train.log_every", train.log_every, 1);
+}
+
+void check_optimizer(const TrainConfig& train) {
+  require_among("train.optimizer", train.optimizer,
+                {"adafactor", "adam", "adamw", "muon"});
+  require_among("train.precision", train.precision,
+                {"auto", "float32", "bfloat16"});
+  require_among("train.parameters", train.parameters, {"device", "host"});
+  require_not_negative("train.device_memory", train.device_memory);
+  require_among("train.graph", train.graph, {"auto", "on", "off"});
+  require(train.graph != "on" || train.parameters == "device",
+          "train.graph: auto or off is required with train.parameters = host, "
+          "got on");
+  require(train.graph != "on" || train.accumulate == 1,
+          "train.graph: auto or off is required with train.accumulate = ",
+          train.accumulate, ", got on");
+  require_among("train.schedule", train.schedule,
+                {"constant", "rsqrt", "cosine"});
+  require_positive("train.learning_rate", train.learning_rate);
+  require_not_negative("train.weight_decay", train.weight_decay);
+  require_below_one("train.beta1", train.beta1);
+  require_below_one("train.beta2", train.beta2);
+  require_below_one("train.momentum", train.momentum);
+  require_positive("train.epsilon", train.epsilon);
+  require_not_negative("train.clip", train.clip);
+  require_not_negative("train.minutes", train.minutes);
+  require(train.weight_decay == 0 || train.optimizer == "adamw" ||
+              train.optimizer == "muon",
+          "train.weight_decay: 0 is required, ", train.optimizer,
+          " has none; got ", train.weight_decay);
+  require(train.schedule != "cosine" || train.steps > train.warmup,
+          "train.steps: more than train.warmup = ", train.warmup,
+          " is required by the cosine schedule, got ", train.steps);
+}
+
+void check_duplication(const Config& config) {
+  require_within("task.symbols", config.task.symbols, 1);
+  const int64_t needed = config.task.symbols + 1;
+  require(config.model.vocabulary >= needed,
+          "model.vocabulary: at least task.symbols + 1 = ", needed,
+          " is required, got ", config.model.vocabulary);
+  const int64_t length = config.train.length;
+  require(length >= 4 && length % 2 == 0,
+          "train.length: an even number of at least 4 is required by "
+          "duplication, got ",
+          length);
+}
+
+void check_recall(const Config& config) {
+  const auto& task = config.task;
+  require_within("task.symbols", task.symbols, 2, kLargest / 2);
+  require_within("task.key_length", task.key_length, 1, kLongestKey);
+  require(config.model.vocabulary >= 2 * task.symbols,
+          "model.vocabulary: at least 2 task.symbols = ", 2 * task.symbols,
+          " is required by recall, got ", config.model.vocabulary);
+  const int64_t least = 2 * (task.key_length + 1);
+  require(config.train.length >= least, "train.length: at least ", least,
+          ", two keys with their values, is required by recall, got ",
+          config.train.length);
+  const std::vector<int64_t> factors(size_t(task.key_length), task.symbols);
+  const int64_t pairs = recall_pairs(config);
+  const int64_t keys = product_up_to(pairs, factors);
+  require(keys >= pairs, "task.key_length: at least ", pairs,
+          " keys are required by train.length = ", config.train.length,
+          ", got task.symbols^", task.key_length, " = ", keys);
+}
+
+void check_images(const Config& config) {
+  require_within("task.image_size", config.task.image_size, 1, kLargestImage);
+  const int64_t length = 3 * config.task.image_size * config.task.image_size;
+  require(config.train.length == length,
+          "train.length: 3 task.image_size^2 = ", length,
+          " is required by images, got ", config.train.length);
+}
+
+void check_task(const Config& config) {
+  const auto& name = config.task.name;
+  require_among("task.name", name, {"text", "images", "duplication", "recall"});
+  if (name == "duplication") {
+    check_duplication(config);
+    return;
+  }
+  if (name == "recall") {
+    check_recall(config);
+    return;
+  }
+  require(config.model.vocabulary >= kBytes, "model.vocabulary: at least ",
+          kBytes, ", one for each byte, is required by ", name, ", got ",
+          config.model.vocabulary);
+  if (name == "images") check_images(config);
+}
+
+// Bytes are counted in int64, a million times what a machine has. Predictions
+// add up at most 32 for each parameter, and 64 for each number of a layer.
+void check_products(const Config& config) {
+  constexpr double kMost = double(int64_t{1} << 62);
+  const auto& model = config.model;
+  const double width = double(model.heads * head_size(model));
+  const double d_model = double(model.d_model);
+  const double parameters =
+      double(model.layers) * d_model * (4 * width + 2 * double(model.d_ff)) +
+      d_model * (3 * double(model.vocabulary) + double(config.train.length));
+  require(128 * parameters <= kMost,
+          "model: fewer parameters are required than the some ", parameters,
+          " of model.layers, d_model, d_ff, heads and vocabulary");
+  const double widest =
+      std::max({d_model, width, double(model.d_ff), double(model.vocabulary)}) +
+      double(model.heads * config.lsh.rounds);
+  const double tokens = double(config.train.batch * config.train.length);
+  require(64 * tokens * widest * double(model.layers) <= kMost &&
+              tokens * double(config.train.accumulate) <= kMost,
+          "train.batch: fewer sequences, or shorter ones, are required than ",
+          config.train.batch, " of train.length = ", config.train.length,
+          " for a model of these sizes");
+}
+
+}  // namespace
+
+std::vector<std::string> layer_attentions(const ModelConfig& model) {
+  const auto names = split_at_commas(model.attention);
+  std::vector<std::string> layers;
+  for (int64_t layer = 0; layer < model.layers; ++layer) {
+    layers.push_back(names[static_cast<size_t>(layer) % names.size()]);
+  }
+  return layers;
+}
+
+int64_t successor_heads(const ModelConfig& model) {
+  return std::llround(model.successor_fraction * double(model.heads));
+}
+
+int64_t rotary_pairs(const ModelConfig& model) {
+  return model.positions == "rotary" ? head_size(model) / 2 : 0;
+}
+
+int64_t recall_pairs(const Config& config) {
+  const int64_t slots = config.train.length / (config.task.key_length + 1);
+  return std::max<int64_t>(1, 2 * slots / 5);
+}
+
+int64_t head_size(const ModelConfig& model) {
+  return model.d_head != 0 ? model.d_head : model.d_model / model.heads;
+}
+
+void check(const Config& config) {
+  check_model(config.model);
+  check_lsh(config.lsh);
+  check_train_counts(config.train);
+  check_optimizer(config.train);
+  check_task(config);
+  if (config.model.positions == "axial") {
+    check_axial(config.model, config.train.length);
+  }
+  require(
+      config.train.parameters == "device" || config.model.block == "reversible",
+      "train.parameters: device is required by model.block = ",
+      config.model.block, ", got host");
+  check_products(config);
+}
+
+}  // namespace reformer

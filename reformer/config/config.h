@@ -1,0 +1,211 @@
+// Every setting of a model and its training, listed once. Parsing, --set,
+// `info`, checkpoints and error messages are visitors of these lists.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reformer/config/lsh_config.h"
+
+namespace reformer {
+
+struct ModelConfig {
+  int64_t layers = 3;
+  int64_t d_model = 512;
+  int64_t d_ff = 2048;
+  int64_t heads = 8;
+  int64_t d_head = 0;
+  int64_t vocabulary = 256;
+  std::string attention = "lsh";
+  double successor_fraction = 0;
+  std::string block = "reversible";
+  std::string activation = "gelu";
+  double dropout = 0;
+  std::string positions = "learned";
+  std::vector<int64_t> axial_shape;
+  std::vector<int64_t> axial_dims;
+  int64_t feed_forward_chunk = 0;
+  int64_t loss_chunk = 0;
+
+  template <class Visitor>
+  void visit(Visitor&& v) {
+    v("model.layers", layers, "blocks, each an attention and a feed-forward");
+    v("model.d_model", d_model, "width of the two residual streams");
+    v("model.d_ff", d_ff, "inner width of the feed-forward");
+    v("model.heads", heads, "attention heads");
+    v("model.d_head", d_head, "width of a head (d_k); 0: d_model / heads");
+    v("model.vocabulary", vocabulary, "symbols");
+    v("model.attention", attention,
+      "full, full_shared_qk, local or lsh; a comma-separated list is repeated "
+      "over the layers");
+    v("model.successor_fraction", successor_fraction,
+      "of the heads, in which a key offers the value of the position after it, "
+      "what came next the last time; not in full attention; 0: the paper's");
+    v("model.block", block,
+      "reversible (the paper's, inputs rebuilt), stored (the same function, "
+      "activations kept: faster, with memory for every layer) or residual "
+      "(the ordinary Transformer)");
+    v("model.activation", activation, "relu or gelu, in the feed-forward");
+    v("model.dropout", dropout, "after attention and after feed-forward");
+    v("model.positions", positions,
+      "learned, axial, sinusoid (added to the embedding), or rotary (turns "
+      "queries and keys, but for those of successor heads; of any length)");
+    v("model.axial_shape", axial_shape,
+      "axial positions: the axes' lengths; their product is the longest input");
+    v("model.axial_dims", axial_dims,
+      "axial positions: the axes' widths; their sum is d_model");
+    v("model.feed_forward_chunk", feed_forward_chunk,
+      "positions the feed-forward takes at once; 0: chosen, no result changes");
+    v("model.loss_chunk", loss_chunk,
+      "positions the loss takes at once; 0: chosen, no result changes");
+  }
+};
+
+struct TrainConfig {
+  int64_t steps = 1000;
+  int64_t batch = 1;
+  int64_t length = 4096;
+  int64_t seed = 0;
+  int64_t accumulate = 1;
+  std::string optimizer = "adamw";
+  double learning_rate = 1e-3;
+  std::string schedule = "constant";
+  int64_t warmup = 0;
+  double weight_decay = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double momentum = 0.95;
+  double clip = 0;
+  int64_t evaluate_every = 0;
+  int64_t evaluate_batches = 0;
+  int64_t checkpoint_every = 0;
+  int64_t keep = 2;
+  int64_t log_every = 10;
+  double minutes = 0;
+  std::string precision = "auto";
+  std::string graph = "auto";
+  bool deterministic = true;
+  std::string parameters = "device";
+  double device_memory = 0;
+
+  template <class Visitor>
+  void visit(Visitor&& v) {
+    v("train.steps", steps, "optimizer steps");
+    v("train.batch", batch, "sequences a step");
+    v("train.length", length, "positions of a sequence");
+    v("train.seed", seed, "seed of parameters, data, hashes and dropout");
+    v("train.accumulate", accumulate, "batches whose gradients make one step");
+    v("train.optimizer", optimizer,
+      "adafactor, adam, adamw or muon (of the blocks' matrices; adamw's of the "
+      "rest)");
+    v("train.learning_rate", learning_rate, "c: the schedule's factor");
+    v("train.schedule", schedule,
+      "constant, rsqrt (c min(1, t/w) / sqrt(max(t, w))) or cosine (to 0 at "
+      "train.steps)");
+    v("train.warmup", warmup, "w: steps until the full rate");
+    v("train.weight_decay", weight_decay,
+      "adamw's and muon's, of matrices and tables (rank 2 and more), not of "
+      "vectors");
+    v("train.beta1", beta1, "adam's and adamw's, muon's of the rest");
+    v("train.beta2", beta2, "adam's and adamw's, muon's of the rest");
+    v("train.epsilon", epsilon, "adam's and adamw's, muon's of the rest");
+    v("train.momentum", momentum, "muon's, of matrices (Nesterov)");
+    v("train.clip", clip, "largest norm of all gradients; 0: any");
+    v("train.evaluate_every", evaluate_every,
+      "steps between evaluations; 0: at the end only");
+    v("train.evaluate_batches", evaluate_batches,
+      "batches of an evaluation in training; 0: all");
+    v("train.checkpoint_every", checkpoint_every,
+      "steps between checkpoints; 0: at the end only");
+    v("train.keep", keep, "checkpoints to keep, besides the best");
+    v("train.log_every", log_every, "steps between lines of metrics");
+    v("train.precision", precision,
+      "of products and attention: float32, bfloat16 (GPU only), or auto: "
+      "bfloat16 on a GPU, float32 on a CPU");
+    v("train.graph", graph,
+      "a GPU repeats the recorded launches of a step: on, off, or auto: where "
+      "they are so small that the host could not ask for them in time, and "
+      "memory suffices");
+    v("train.deterministic", deterministic,
+      "the same bits every time on the same GPU; false: layers of full "
+      "attention take kernels whose gradients add in any order, in half the "
+      "time or less, nothing else changes");
+    v("train.parameters", parameters,
+      "where those of the blocks live, with their optimizer state: device, or "
+      "host, from where each block's arrive ahead of its computation");
+    v("train.device_memory", device_memory,
+      "GiB of a GPU that may be used; 0: all there are");
+    v("train.minutes", minutes, "stop after so many minutes; 0: after steps");
+  }
+};
+
+struct TaskConfig {
+  std::string name = "text";
+  std::string data;
+  std::string validation;
+  std::string test;
+  std::string cache;
+  int64_t symbols = 127;
+  int64_t key_length = 2;
+  int64_t image_size = 64;
+
+  template <class Visitor>
+  void visit(Visitor&& v) {
+    v("task.name", name, "text, images, duplication or recall");
+    v("task.data", data,
+      "a file, or a folder or archive of files; - is standard input, of text");
+    v("task.validation", validation,
+      "data of its own; else 5% of a text, after the training split, or the "
+      "images that their names say");
+    v("task.test", test,
+      "data of its own; else the last 5% of a text, or the images that their "
+      "names say");
+    v("task.cache", cache,
+      "folder of what was decoded; empty: $XDG_CACHE_HOME/reformer or "
+      "~/.cache/reformer");
+    v("task.symbols", symbols,
+      "duplication: symbols besides the separator; recall: those of keys, and "
+      "as many of values");
+    v("task.key_length", key_length, "recall: symbols of a key");
+    v("task.image_size", image_size,
+      "images: pixels of a side; train.length is 3 image_size^2");
+  }
+};
+
+struct Config {
+  TaskConfig task;
+  ModelConfig model;
+  LshConfig lsh;
+  TrainConfig train;
+
+  template <class Visitor>
+  void visit(Visitor&& v) {
+    task.visit(v);
+    model.visit(v);
+    lsh.visit(v);
+    train.visit(v);
+  }
+};
+
+// The attention of each layer, model.attention repeated over model.layers.
+std::vector<std::string> layer_attentions(const ModelConfig& model);
+
+// What 0 stands for: d_model / heads.
+int64_t head_size(const ModelConfig& model);
+
+// How many heads model.successor_fraction is: the nearest number.
+int64_t successor_heads(const ModelConfig& model);
+
+// Pairs of a head's columns that rotary positions turn; 0 with others.
+int64_t rotary_pairs(const ModelConfig& model);
+
+// Of a sequence of the recall task: two fifths of its slots, at least 1.
+int64_t recall_pairs(const Config& config);
+
+// Throws Error, naming the key, unless every value is possible and they fit
+// each other (heads divide d_model, axial sizes match, n_buckets is possible).
+void check(const Config& config);
+
+}  // namespace reformer

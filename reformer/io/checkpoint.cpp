@@ -1,0 +1,223 @@
+#include "reformer/io/checkpoint.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "reformer/base/atomic_file.h"
+#include "reformer/base/errors.h"
+#include "reformer/io/checkpoint_folder.h"
+#include "reformer/io/checkpoint_state.h"
+#include "reformer/io/finite.h"
+#include "reformer/io/safetensors.h"
+
+namespace reformer {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Of an exported file: for the names of its tensors.
+constexpr int64_t kHeaderRoom = 64 << 10;
+
+// A killed record_evaluation's, in a checkpoint.
+void remove_leftovers_in(const fs::path& folder) {
+  for (const fs::path& path : entries_of(folder)) {
+    const std::string name = unfinished_target(path);
+    if (name == kBestMark || name == kStateFile) fs::remove(path);
+  }
+}
+
+std::optional<FoundCheckpoint> checkpoint_of(const fs::path& run,
+                                             int64_t step) {
+  for (const auto& found : checkpoints_in(run)) {
+    if (found.step == step) return found;
+  }
+  return {};
+}
+
+bool was_best(const fs::path& run, int64_t step) {
+  const auto found = checkpoint_of(run, step);
+  return found && is_best(*found);
+}
+
+// A folder that is filled beside `path` and then takes its place.
+class UnfinishedFolder {
+ public:
+  explicit UnfinishedFolder(const fs::path& path)
+      : path_(path), unfinished_(unfinished_name(path)) {
+    fs::create_directory(unfinished_);
+  }
+  ~UnfinishedFolder() {
+    std::error_code ignored;
+    fs::remove_all(unfinished_, ignored);
+  }
+  UnfinishedFolder(const UnfinishedFolder&) = delete;
+  UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
+
+  const fs::path& path() const { return unfinished_; }
+
+  // No rename replaces a folder that is not empty, so the old one steps aside
+  // under a name that loading knows.
+  void commit() {
+    const fs::path replaced = replaced_name(path_);
+    if (fs::exists(path_)) {
+      if (fs::exists(replaced)) remove_folder(replaced);
+      fs::rename(path_, replaced);
+    }
+    fs::rename(unfinished_, path_);
+    sync_folder(path_.parent_path());
+    if (fs::exists(replaced)) remove_folder(replaced);
+  }
+
+ private:
+  fs::path path_;
+  fs::path unfinished_;
+};
+
+using Files = std::vector<std::pair<std::string, std::vector<NamedTensor>>>;
+
+void write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint,
+                      const Files& files, bool best) {
+  CheckpointState state{checkpoint, {}};
+  const Metadata metadata{{"format", "pt"},
+                          {"step", std::to_string(checkpoint.step)}};
+  for (const auto& [name, tensors] : files) {
+    state.checksums[name] = write_safetensors(folder / name, tensors, metadata);
+  }
+  if (best) write_file_atomically(folder / kBestMark, "");
+  write_file_atomically(folder / kStateFile, render_state(state));
+}
+
+// The parameters in files of at most so many bytes (0: one), in their order.
+Files parameter_files(const std::vector<NamedTensor>& parameters,
+                      int64_t most_bytes) {
+  std::vector<std::vector<NamedTensor>> parts(1);
+  int64_t bytes = 0;
+  for (const auto& parameter : parameters) {
+    const auto more = static_cast<int64_t>(parameter.value.nbytes());
+    require(most_bytes == 0 || more + kHeaderRoom <= most_bytes,
+            "export: ", parameter.name, " alone has ", more,
+            " bytes; a larger --file-size is required");
+    if (most_bytes > 0 && bytes + more + kHeaderRoom > most_bytes) {
+      parts.emplace_back();
+      bytes = 0;
+    }
+    parts.back().push_back(parameter);
+    bytes += more;
+  }
+  if (parts.size() == 1) return {{kModelFile, parts[0]}};
+  Files files;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    char name[64];
+    std::snprintf(name, sizeof(name), "model-%05zu-of-%05zu.safetensors", i + 1,
+                  parts.size());
+    files.emplace_back(name, parts[i]);
+  }
+  return files;
+}
+
+// Loading does not need the link, so a file system without links is no error;
+// and what is no link is not ours (a copy of the run's folder may have turned
+// it into a folder).
+void link_best(const fs::path& run, const fs::path& target) {
+  const fs::path link = run / kBestLink;
+  std::error_code ignored;
+  const bool is_link = fs::is_symlink(link);
+  if (is_link && fs::read_symlink(link, ignored) == target) return;
+  if (!is_link && fs::exists(link)) return;
+  const fs::path unfinished = unfinished_name(link);
+  fs::create_directory_symlink(target, unfinished, ignored);
+  fs::rename(unfinished, link, ignored);
+}
+
+void prune(const fs::path& run, int64_t newest, int64_t keep) {
+  const auto found = checkpoints_in(run);
+  const FoundCheckpoint* best = newest_best(found);
+  if (best) link_best(run, best->folder.filename());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const bool kept = static_cast<int64_t>(i) < keep ||
+                      found[i].step == newest || &found[i] == best;
+    if (!kept) remove_folder(found[i].folder);
+  }
+  sync_folder(run);
+}
+
+void require_finite(const std::vector<NamedTensor>& tensors, int64_t step) {
+  const std::string wrong = first_not_finite(tensors);
+  if (wrong.empty()) return;
+  throw NotFinite("checkpoint: " + wrong + " is not finite after step " +
+                  std::to_string(step) + ", and is not saved");
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& directory, const Checkpoint& checkpoint,
+                     bool best) {
+  with_errors([&] {
+    const fs::path run(directory);
+    for (const auto* tensors :
+         {&checkpoint.parameters, &checkpoint.optimizer}) {
+      require_finite(*tensors, checkpoint.step);
+    }
+    remove_leftovers(run);
+    UnfinishedFolder folder(run / folder_name(checkpoint.step));
+    write_checkpoint(folder.path(), checkpoint,
+                     {{kModelFile, checkpoint.parameters},
+                      {kOptimizerFile, checkpoint.optimizer}},
+                     best || was_best(run, checkpoint.step));
+    folder.commit();
+    prune(run, checkpoint.step, checkpoint.config.train.keep);
+  });
+}
+
+// The mark comes first: a checkpoint that counts as evaluated has it.
+void record_evaluation(const std::string& directory,
+                       const EvaluatedCheckpoint& evaluated) {
+  with_errors([&] {
+    const fs::path run(directory);
+    const auto found = checkpoint_of(run, evaluated.step);
+    require(found.has_value(), directory, ": the checkpoint of step ",
+            evaluated.step, ", saved a moment ago, is gone");
+    const fs::path& folder = found->folder;
+    CheckpointState state = read_state(folder);
+    remove_leftovers_in(folder);
+    if (evaluated.best) write_file_atomically(folder / kBestMark, "");
+    state.checkpoint.evaluated_step = evaluated.step;
+    state.checkpoint.best_loss = evaluated.best_loss;
+    state.checkpoint.has_best = evaluated.has_best;
+    write_file_atomically(folder / kStateFile, render_state(state));
+    prune(run, evaluated.step, state.checkpoint.config.train.keep);
+  });
+}
+
+void finish_saving(const std::string& directory, int64_t keep) {
+  with_errors([&] {
+    remove_leftovers(directory);
+    const auto found = checkpoints_in(directory);
+    if (!found.empty()) prune(directory, found[0].step, keep);
+  });
+}
+
+void export_model(const std::string& directory, const Checkpoint& checkpoint,
+                  at::ScalarType type, int64_t most_bytes) {
+  with_errors([&] {
+    const fs::path path(directory);
+    require(!fs::exists(path), directory,
+            ": exists already; choose another folder");
+    std::vector<NamedTensor> rounded;
+    for (const auto& [name, value] : checkpoint.parameters) {
+      rounded.push_back({name, value.detach().to(type)});
+    }
+    const std::string wrong = first_not_finite(rounded);
+    require(wrong.empty(), "export: ", wrong, " holds numbers too large for ",
+            type, "; give --type float32");
+    const auto files = parameter_files(rounded, most_bytes);
+    if (path.has_parent_path()) fs::create_directories(path.parent_path());
+    UnfinishedFolder folder(fs::absolute(path));
+    write_checkpoint(folder.path(), checkpoint, files, /*best=*/false);
+    folder.commit();
+  });
+}
+
+}  // namespace reformer

@@ -1,0 +1,109 @@
+#include "reformer/io/checkpoint_folder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "reformer/base/atomic_file.h"
+
+namespace reformer {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kReplaced = ".old";
+
+struct CheckpointName {
+  int64_t step;
+  bool replaced;
+};
+
+std::optional<CheckpointName> checkpoint_named(std::string name) {
+  const bool replaced = name.ends_with(kReplaced);
+  if (replaced) name.resize(name.size() - kReplaced.size());
+  if (!name.starts_with(kPrefix)) return {};
+  int64_t step = 0;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(),
+                  step);
+  if (name != folder_name(step)) return {};
+  return CheckpointName{step, replaced};
+}
+
+}  // namespace
+
+std::string folder_name(int64_t step) {
+  std::string digits = std::to_string(step);
+  if (digits.size() < 8) digits.insert(0, 8 - digits.size(), '0');
+  return std::string(kPrefix) + digits;
+}
+
+fs::path replaced_name(const fs::path& folder) {
+  return folder.string() + std::string(kReplaced);
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    entries.push_back(entry.path());
+  }
+  return entries;
+}
+
+std::optional<FoundCheckpoint> checkpoint_at(const fs::path& folder) {
+  const auto named = checkpoint_named(folder.filename().string());
+  if (!named || !fs::is_directory(folder)) return {};
+  return FoundCheckpoint{named->step, named->replaced, folder};
+}
+
+std::vector<FoundCheckpoint> checkpoints_in(const fs::path& run) {
+  std::vector<FoundCheckpoint> found;
+  for (const fs::path& path : entries_of(run)) {
+    const auto checkpoint = checkpoint_at(path);
+    if (checkpoint) found.push_back(*checkpoint);
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::pair(-a.step, a.replaced) < std::pair(-b.step, b.replaced);
+  });
+  const auto same_step = [](const auto& a, const auto& b) {
+    return a.step == b.step;
+  };
+  found.erase(std::unique(found.begin(), found.end(), same_step), found.end());
+  return found;
+}
+
+bool is_best(const FoundCheckpoint& checkpoint) {
+  return fs::exists(checkpoint.folder / kBestMark);
+}
+
+const FoundCheckpoint* newest_best(
+    const std::vector<FoundCheckpoint>& newest_first) {
+  const auto found =
+      std::find_if(newest_first.begin(), newest_first.end(), is_best);
+  return found == newest_first.end() ? nullptr : &*found;
+}
+
+bool is_leftover(const fs::path& path) {
+  const std::string name = unfinished_target(path);
+  return name == kConfigFile || name == kMetricsFile || name == kBestLink ||
+         checkpoint_named(name).has_value();
+}
+
+void remove_folder(const fs::path& folder) {
+  const fs::path unfinished = unfinished_name(folder);
+  fs::rename(folder, unfinished);
+  fs::remove_all(unfinished);
+}
+
+void remove_leftovers(const fs::path& run) {
+  for (const fs::path& path : entries_of(run)) {
+    if (is_leftover(path)) fs::remove_all(path);
+    const auto found = checkpoint_at(path);
+    if (found && found->replaced && fs::exists(run / folder_name(found->step)))
+      remove_folder(path);
+  }
+}
+
+}  // namespace reformer

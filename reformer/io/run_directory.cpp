@@ -1,0 +1,53 @@
+// A run's folder before its first step.
+#include <filesystem>
+#include <string>
+
+#include "reformer/base/atomic_file.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/input_file.h"
+#include "reformer/config/config_json.h"
+#include "reformer/io/checkpoint.h"
+#include "reformer/io/checkpoint_folder.h"
+
+namespace reformer {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool holds_run(const fs::path& run) {
+  return fs::exists(run / kConfigFile) || !checkpoints_in(run).empty();
+}
+
+// A run that was killed before it had written anything leaves these.
+bool is_of_killed_run(const fs::path& path) {
+  return is_leftover(path) ||
+         (path.filename() == kLockFile && is_lock_file(path.string()));
+}
+
+}  // namespace
+
+RunLock create_run_directory(const std::string& directory,
+                             const Config& config) {
+  return with_errors([&] {
+    const fs::path run(directory);
+    fs::create_directories(run);
+    // Asked before anything is written: other people's folder stays as it is.
+    if (!holds_run(run)) {
+      for (const fs::path& path : entries_of(run)) {
+        require(is_of_killed_run(path), directory,
+                ": exists and is not empty, it holds ",
+                path.filename().string(), "; choose another folder");
+      }
+    }
+    RunLock lock(directory);
+    require(!holds_run(run), directory,
+            ": already holds a run; go on with it (--resume) or choose another "
+            "folder");
+    remove_leftovers(run);
+    write_file_atomically(run / kConfigFile, config_to_json(config) + "\n");
+    return lock;
+  });
+}
+
+}  // namespace reformer

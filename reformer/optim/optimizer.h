@@ -1,0 +1,64 @@
+// Adafactor, Adam, AdamW and Muon.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "reformer/config/config.h"
+#include "reformer/model/parameter.h"
+
+namespace reformer {
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  // Updates every parameter from its gradient, in place; one without a gradient
+  // stays as it is. Steps are counted inside, and the count is part of the
+  // state. Parameters keep their order and number from call to call. The same
+  // bits for any thread count (Muon: as far as LibTorch's products are).
+  void step(std::vector<Parameter>& parameters, double learning_rate) {
+    begin_step();
+    update(parameters, learning_rate);
+  }
+
+  // The same in pieces: one beginning, then updates of those parameters that
+  // have a gradient at the time, each once.
+  virtual void begin_step() = 0;
+  virtual void update(std::vector<Parameter>& parameters,
+                      double learning_rate) = 0;
+
+  // What a checkpoint keeps, and what resumes from it bit for bit. state()
+  // shares the optimizer's memory, which the next step overwrites; load_state
+  // copies, and throws Error for the state of other parameters or of another
+  // optimizer.
+  virtual std::vector<NamedTensor> state() const = 0;
+  virtual void load_state(const std::vector<NamedTensor>& state) = 0;
+};
+
+// By train.optimizer. Adafactor as EXPERIMENTS has it: factored second moments
+// over the last two dimensions for rank >= 2, the update times
+// max(RMS(w), 1e-3), clipped at an RMS of 1, beta2(t) = 1 - (t + 1)^-0.8 with
+// t = 0 at the first step, no momentum, 1e-30 added to g^2. Parameters are
+// contiguous float32 or float64 on one device when they are updated, or Error
+// is thrown.
+std::unique_ptr<Optimizer> make_optimizer(
+    const TrainConfig& config, const std::vector<Parameter>& parameters);
+
+// The learning rate of step t = 1, 2, ... by train.schedule. constant and
+// cosine rise in a straight line to c at step train.warmup; cosine then falls
+// to 0 at step train.steps.
+double learning_rate_at(const TrainConfig& config, int64_t step);
+
+// Scales all gradients so that their norm, taken together, is at most `most`
+// (0: any), and returns the norm before. A norm that is not finite is returned
+// and the gradients are left alone (on a GPU they become that, too). The same
+// bits for any thread count.
+double clip_gradients(std::vector<Parameter>& parameters, double most);
+
+// The same, but nothing waits for the device: the norm stays there, a scalar
+// float64.
+at::Tensor clip_gradients_async(std::vector<Parameter>& parameters,
+                                double most);
+
+}  // namespace reformer

@@ -1,0 +1,27 @@
+#include "reformer/base/nearest_name.h"
+
+#include <gtest/gtest.h>
+
+namespace reformer {
+namespace {
+
+TEST(NearestName, CountsInsertionsDeletionsAndReplacements) {
+  EXPECT_EQ(nearest_name("abcde", {"e", "abcxx"}), "abcxx");
+  EXPECT_EQ(nearest_name("abcde", {"a", "xxcde"}), "xxcde");
+  EXPECT_EQ(nearest_name("abc", {"abcdefg", "xbx"}), "xbx");
+  EXPECT_EQ(nearest_name("kitten", {"mitten", "kitten", "sitting"}), "kitten");
+  EXPECT_EQ(nearest_name("", {"long", "ab"}), "ab");
+}
+
+TEST(NearestName, OfEqualsTheFirstIsTaken) {
+  EXPECT_EQ(nearest_name("ab", {"ax", "xb"}), "ax");
+  EXPECT_EQ(nearest_name("ab", {"xb", "ax"}), "xb");
+}
+
+TEST(NearestName, ANameWithoutADotMeansWhatFollowsTheDot) {
+  EXPECT_EQ(nearest_name("rounds", {"rounded.x", "lsh.rounds"}), "lsh.rounds");
+  EXPECT_EQ(nearest_name("lsh.round", {"rounds", "lsh.rounds"}), "lsh.rounds");
+}
+
+}  // namespace
+}  // namespace reformer

@@ -1,0 +1,110 @@
+"""info_test.py PROGRAM: what `reformer info` says of a config or a run."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = None  # set below
+
+KEYS = ("device parameters peak_bytes peak_part working_bytes tokens_per_step "
+        "flops_per_step keys_per_query positions longest_input n_buckets "
+        "config").split()
+
+
+def info(*arguments):
+    return subprocess.run([PROGRAM, "info", *arguments], capture_output=True,
+                          text=True, timeout=120)
+
+
+def json_of(*arguments):
+    run = info(*arguments, "--json")
+    assert run.returncode == 0, run.stderr
+    [line] = run.stdout.splitlines()
+    return json.loads(line)
+
+
+class InfoTest(unittest.TestCase):
+    def test_one_object_with_exactly_these_keys_in_order(self):
+        self.assertEqual(list(json_of("text")), KEYS)
+
+    def test_totals_are_the_sums_of_their_parts(self):
+        result = json_of("text")
+        for name in "parameters", "peak_bytes", "flops_per_step":
+            parts = dict(result[name])
+            self.assertEqual(parts.pop("total"), sum(parts.values()), name)
+            self.assertGreater(sum(parts.values()), 0)
+
+    def test_settings_arrive(self):
+        before = json_of("text")
+        after = json_of("text", "--set", "train.batch=3", "--set",
+                        "model.positions=sinusoid", "--set",
+                        "model.attention=full")
+        self.assertEqual(after["tokens_per_step"],
+                         3 * before["tokens_per_step"])
+        self.assertEqual(after["longest_input"], 0)
+        self.assertEqual(after["parameters"]["positions"], 0)
+        self.assertEqual(after["config"]["model"]["positions"], "sinusoid")
+        self.assertNotIn("n_buckets", after)
+
+    def test_a_name_a_file_and_a_run_s_folder_are_the_same(self):
+        by_name = json_of("duplication")
+        file = PROJECT / "configs" / "duplication.json"
+        self.assertEqual(json_of(str(file)), by_name)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "config.json"
+            path.write_text(json.dumps(by_name["config"]))
+            self.assertEqual(json_of(folder), by_name)
+
+    def test_a_gpu_s_memory_is_predicted_where_there_is_none(self):
+        here = json_of("text", "--device", "cpu")
+        there = json_of("text", "--device", "cuda")
+        self.assertEqual((here["device"], there["device"]), ("cpu", "cuda"))
+        self.assertEqual(here["parameters"], there["parameters"])
+        # bfloat16 in place of float32, but for statistics and fp32 sums.
+        self.assertLess(there["working_bytes"]["attention"],
+                        here["working_bytes"]["attention"])
+        visiting = json_of("text", "--device", "cuda", "--set",
+                           "train.parameters=host", "--set", "model.layers=12")
+        resident = json_of("text", "--device", "cuda", "--set",
+                           "model.layers=12")
+        self.assertLess(visiting["peak_bytes"]["parameters"],
+                        resident["peak_bytes"]["parameters"] / 2)
+        self.assertEqual(visiting["peak_bytes"]["streams"],
+                         resident["peak_bytes"]["streams"])
+
+    def test_stored_blocks_are_set_beside_reversible_ones(self):
+        stored = "model.block=stored"
+        [line] = [line for line in info("text").stdout.splitlines()
+                  if "if stored" in line]
+        total = json_of("text", "--set", stored)["peak_bytes"]["total"]
+        self.assertIn(f"{total / 2**20:.1f} MiB", line)
+        for other in stored, "train.parameters=host":
+            self.assertNotIn("if stored", info("text", "--set", other).stdout)
+
+    def test_the_table_goes_to_stdout_without_json(self):
+        run = info("text")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        for words in "parameters", "optimizer state", "tokens", "GFLOP":
+            self.assertIn(words, run.stdout)
+
+    def test_mistakes_are_one_sentence(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for arguments, words in (
+                    ([], "a CONFIG is required"),
+                    (["txt"], "text"),
+                    ([folder], "config.json"),
+                    (["text", "--set", "model.layer=2"], "model.layers"),
+                    (["text", "--set", "model.layers=0"], "model.layers")):
+                run = info(*arguments)
+                self.assertEqual(run.stdout, "")
+                self.assertNotEqual(run.returncode, 0)
+                self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
+                self.assertIn(words, run.stderr)
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,485 @@
+#include "reformer/config/config.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "reformer/base/errors.h"
+#include "reformer/config/config_json.h"
+
+namespace reformer {
+namespace {
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos)
+      << "'" << part << "' is not in: " << text;
+}
+
+Config from(const std::string& json) {
+  return config_from_json(json, "x.json");
+}
+
+// What each part of the check says about a config that is fine but for this.
+std::string check_error_of(const std::vector<std::string>& assignments) {
+  Config config;
+  for (const auto& assignment : assignments) {
+    set_config_value(config, assignment);
+  }
+  return error_of([&] { check(config); });
+}
+
+// Another value of the same type, of which no two keys get the same.
+void change(int64_t& setting, int n) { setting += n; }
+void change(double& setting, int n) { setting = setting / 3 + n * 1e-7; }
+void change(bool& setting, int) { setting = !setting; }
+void change(std::string& setting, int n) {
+  setting += " \"ü\\\n" + std::to_string(n);
+}
+void change(Window& setting, int) { setting = Window::kChunk; }
+void change(std::vector<int64_t>& setting, int n) { setting = {n, -1, n * n}; }
+
+TEST(ConfigJson, ReadsBackEverySettingExactly) {
+  Config config;
+  int n = 0;
+  config.visit([&](const char*, auto& x, const char*) { change(x, ++n); });
+  Config read = from(config_to_json(config));
+
+  std::vector<std::string> differing;
+  config.visit([&](const std::string& key, auto& setting, const char*) {
+    read.visit([&](const std::string& other, auto& same, const char*) {
+      if constexpr (std::is_same_v<decltype(setting), decltype(same)>) {
+        if (key == other && setting != same) differing.push_back(key);
+      }
+    });
+  });
+  EXPECT_EQ(differing, std::vector<std::string>{});
+  EXPECT_NE(config_to_json(config), config_to_json(Config()));
+}
+
+TEST(ConfigJson, WritesSettingsNestedInTheOrderOfTheirLists) {
+  const auto json = config_to_json(Config());
+  EXPECT_EQ(json.find("{\n  \"task\": {\n    \"name\": \"text\""), 0u);
+  EXPECT_LT(json.find("\"layers\": 3"), json.find("\"d_model\": 512"));
+  EXPECT_LT(json.find("\"lsh\": {"), json.find("\"train\": {"));
+}
+
+TEST(ConfigJson, TextThatIsNotUtf8CannotBeWritten) {
+  Config config;
+  config.task.data = "\xff.txt";
+  expect_contains(error_of([&] { config_to_json(config); }), "UTF-8");
+}
+
+TEST(ConfigJson, IgnoresCommentsAndTakesDottedKeys) {
+  const auto config = from(R"(// line
+    {"model": {"layers": 5 /* inside */}, "model.heads": 2,
+     "lsh": {}, "lsh.window": "chunk", "train.learning_rate": 1,
+     "model.axial_shape": [2, 3], "lsh.causal": false})");
+  EXPECT_EQ(config.model.layers, 5);
+  EXPECT_EQ(config.model.heads, 2);
+  EXPECT_EQ(config.lsh.window, Window::kChunk);
+  EXPECT_EQ(config.train.learning_rate, 1.0);
+  EXPECT_EQ(config.model.axial_shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_FALSE(config.lsh.causal);
+  EXPECT_EQ(config.model.d_model, Config().model.d_model);
+}
+
+TEST(ConfigJson, AnUnknownKeyIsAnErrorThatNamesTheNearest) {
+  const auto nearest = [](const std::string& json, const std::string& key,
+                          const std::string& known) {
+    EXPECT_EQ(error_of([&] { from(json); }),
+              "x.json: unknown key '" + key + "', the nearest is " + known);
+  };
+  nearest(R"({"model": {"layer": 3}})", "model.layer", "model.layers");
+  nearest(R"({"modle": {"heads": 3}})", "modle.heads", "model.heads");
+  nearest(R"({"lsh.n_bucket": 3})", "lsh.n_bucket", "lsh.n_buckets");
+  nearest(R"({"rounds": 3})", "rounds", "lsh.rounds");
+  nearest(R"({"stepts": 3})", "stepts", "train.steps");
+  nearest(R"({"name": {}})", "name", "task.name");
+}
+
+TEST(ConfigJson, AnUnknownKeyOfAnyLengthIsOneShortSentence) {
+  const std::string key(100000, 'k');
+  const auto error = error_of([&] { from(R"({")" + key + R"(": 1})"); });
+  EXPECT_LT(error.size(), 150u);
+  expect_contains(error, "x.json: unknown key 'kkk");
+  Config config;
+  EXPECT_LT(error_of([&] { set_config_value(config, key + "=1"); }).size(),
+            150u);
+}
+
+TEST(ConfigJson, AWrongTypeIsAnErrorThatNamesWhatIsRequired) {
+  const auto required = [](const std::string& json, const std::string& what) {
+    EXPECT_EQ(error_of([&] { from(json); }), "x.json: " + what);
+  };
+  required(R"({"model": {"layers": "3"}})",
+           "model.layers: an integer is required, got \"3\"");
+  required(R"({"model": {"layers": 2.5}})",
+           "model.layers: an integer is required, got 2.5");
+  required(R"({"train.seed": 9223372036854775808})",
+           "train.seed: an integer is required, got 9223372036854775808");
+  required(R"({"train": {"clip": true}})",
+           "train.clip: a number is required, got true");
+  required(R"({"lsh": {"causal": 1}})",
+           "lsh.causal: true or false is required, got 1");
+  required(R"({"task": {"data": null}})",
+           "task.data: a string is required, got null");
+  required(R"({"model": {"axial_shape": [1, "2"]}})",
+           "model.axial_shape: a list of integers is required, got [1,\"2\"]");
+  required(R"({"lsh": {"window": 3}})",
+           "lsh.window: a string is required, got 3");
+  required(R"({"lsh": {"window": "wide"}})",
+           "lsh.window: chunk or trailing is required, got 'wide'");
+  required(R"({"model": 3})",
+           "model: an object of settings is required, got 3");
+  required(R"({"model": {"layers": {"x": 1}}})",
+           "model.layers: an integer is required, got {\"x\":1}");
+  required("[]", "an object of settings is required, got []");
+}
+
+TEST(ConfigJson, MalformedJsonIsAnErrorThatNamesThePlace) {
+  const auto error = error_of([] { from("{\n  \"model\": {,}}"); });
+  EXPECT_EQ(error,
+            "x.json: no valid JSON at line 2, column 13 at the key 'model'");
+  EXPECT_EQ(error_of([] { from(""); }),
+            "x.json: no valid JSON at line 1, column 1");
+}
+
+TEST(ConfigJson, NumbersThatNoDoubleHoldsAreErrorsThatNameTheKey) {
+  EXPECT_EQ(error_of([] { from(R"({"train": {"learning_rate": 1e400}})"); }),
+            "x.json: the number 1e400 at the key 'train.learning_rate' is too "
+            "large");
+  Config config;
+  EXPECT_EQ(
+      error_of([&] { set_config_value(config, "train.learning_rate=1e400"); }),
+      "train.learning_rate: a number is required, got \"1e400\"");
+}
+
+TEST(ConfigJson, DepthsThatNoConfigHasAreErrors) {
+  const std::string deep(100000, '[');
+  EXPECT_EQ(error_of([&] { from(deep + std::string(100000, ']')); }),
+            "x.json: nested deeper than 64 levels");
+  EXPECT_EQ(error_of([&] { from("{\"model\":{\"axial_shape\":" + deep); }),
+            "x.json: nested deeper than 64 levels at the key "
+            "'model.axial_shape'");
+  Config config;
+  const std::string lists = deep + std::string(100000, ']');
+  expect_contains(
+      error_of([&] { set_config_value(config, "model.layers=" + lists); }),
+      "model.layers: an integer is required, got \"[[[");
+}
+
+TEST(ConfigJson, AMistakenFileIsNotShownWhole) {
+  std::string list = "[0";
+  for (int i = 0; i < 5000; ++i) list += ",1";
+  EXPECT_LT(error_of([&] { from(list + "]"); }).size(), 200u);
+}
+
+TEST(ConfigJson, AKeyGivenTwiceIsAnError) {
+  for (const char* json : {R"({"model": {"layers": 1, "layers": 2}})",
+                           R"({"model": {"layers": 1}, "model": {}})",
+                           R"({"model": {"layers": 1}, "model.layers": 1})"}) {
+    expect_contains(error_of([&] { from(json); }), "is given twice");
+  }
+}
+
+TEST(SetConfigValue, TakesValuesAsOnTheCommandLine) {
+  Config config;
+  for (const char* assignment :
+       {"model.layers=12", "train.learning_rate=1e-4", "lsh.causal=false",
+        "task.data=a=b.txt", "lsh.window=chunk", "model.axial_shape=64,64,3",
+        "train.seed=-1"}) {
+    set_config_value(config, assignment);
+  }
+  EXPECT_EQ(config.model.layers, 12);
+  EXPECT_EQ(config.train.learning_rate, 1e-4);
+  EXPECT_FALSE(config.lsh.causal);
+  EXPECT_EQ(config.task.data, "a=b.txt");
+  EXPECT_EQ(config.lsh.window, Window::kChunk);
+  EXPECT_EQ(config.model.axial_shape, (std::vector<int64_t>{64, 64, 3}));
+  EXPECT_EQ(config.train.seed, -1);
+
+  set_config_value(config, "model.axial_shape=");
+  set_config_value(config, "task.data=");
+  EXPECT_TRUE(config.model.axial_shape.empty());
+  EXPECT_TRUE(config.task.data.empty());
+}
+
+TEST(SetConfigValue, NumbersThatAreStringsElsewhereStayStrings) {
+  Config config;
+  set_config_value(config, "task.data=42");
+  EXPECT_EQ(config.task.data, "42");
+}
+
+TEST(SetConfigValue, MistakesAreErrors) {
+  const auto error = [](const std::string& assignment) {
+    Config config;
+    return error_of([&] { set_config_value(config, assignment); });
+  };
+  EXPECT_EQ(error("model.layers"), "key=value is required, got 'model.layers'");
+  EXPECT_EQ(error("model.layer=3"),
+            "unknown key 'model.layer', the nearest is model.layers");
+  EXPECT_EQ(error("model.layers=3x"),
+            "model.layers: an integer is required, got \"3x\"");
+  EXPECT_EQ(error("model.layers="),
+            "model.layers: an integer is required, got \"\"");
+  EXPECT_EQ(error("model.axial_shape=64;64"),
+            "model.axial_shape: a list of integers is required, got \"64;64\"");
+  expect_contains(error("model=3"), "unknown key 'model'");
+  expect_contains(error("lsh.window=wide"), "chunk or trailing");
+}
+
+TEST(SettingsHelp, TheDefaultsItShowsCanBeSet) {
+  Config config;
+  const auto help = settings_help();
+  for (const auto& setting : help) {
+    EXPECT_FALSE(setting.meaning.empty()) << setting.key;
+    set_config_value(config, setting.key + "=" + setting.value);
+  }
+  EXPECT_EQ(config_to_json(config), config_to_json(Config()));
+  size_t count = 0;
+  config.visit([&](const char*, auto&, const char*) { ++count; });
+  EXPECT_EQ(help.size(), count);
+}
+
+TEST(CheckConfig, TheDefaultsArePossible) { EXPECT_NO_THROW(check(Config())); }
+
+TEST(CheckConfig, SizesAndCountsHaveRanges) {
+  for (const char* key :
+       {"model.d_model", "model.d_ff", "model.heads", "lsh.rounds",
+        "lsh.chunk_length", "train.steps", "train.batch", "train.length",
+        "train.accumulate", "train.keep", "train.log_every"}) {
+    EXPECT_EQ(check_error_of({std::string(key) + "=0"}),
+              std::string(key) +
+                  ": an integer from 1 to 2147483647 is required, got 0");
+  }
+  for (const char* key :
+       {"model.feed_forward_chunk", "model.loss_chunk", "lsh.local_window",
+        "train.seed", "train.warmup", "train.evaluate_every",
+        "train.evaluate_batches", "train.checkpoint_every"}) {
+    expect_contains(check_error_of({std::string(key) + "=-1"}),
+                    std::string(key) + ": an integer from 0 to ");
+  }
+  expect_contains(check_error_of({"train.length=2147483648"}),
+                  "train.length: an integer from 1 to 2147483647");
+  EXPECT_EQ(check_error_of({"train.seed=9223372036854775807"}), "no error");
+}
+
+// Beyond what can be counted, or what any machine has.
+TEST(CheckConfig, SizesThatAreTooLargeTogetherAreErrors) {
+  EXPECT_EQ(check_error_of({"model.layers=2147483647"}),
+            "model.layers: an integer from 1 to 1048576 is required, got "
+            "2147483647");
+  expect_contains(
+      check_error_of({"model.layers=1048576", "model.d_ff=2147483647"}),
+      "model: fewer parameters are required");
+  expect_contains(check_error_of({"model.d_model=2147483640",
+                                  "model.d_ff=2147483647", "model.d_head=8"}),
+                  "model: fewer parameters are required");
+  expect_contains(
+      check_error_of({"train.batch=2147483647", "train.length=2147483647"}),
+      "train.batch: fewer sequences, or shorter ones, are required than "
+      "2147483647 of train.length = 2147483647");
+  expect_contains(check_error_of({"train.batch=1000000", "train.length=1000000",
+                                  "train.accumulate=2147483647"}),
+                  "train.batch: fewer sequences");
+  // The largest that people train, ten times over.
+  EXPECT_EQ(
+      check_error_of({"model.layers=1000", "model.d_model=65536",
+                      "model.heads=512", "model.d_ff=262144",
+                      "model.vocabulary=1000000", "train.length=10000000"}),
+      "no error");
+}
+
+TEST(CheckConfig, RatesHaveRanges) {
+  for (const char* key :
+       {"model.dropout", "train.beta1", "train.beta2", "train.momentum"}) {
+    for (const char* value : {"=-0.1", "=1", "=1.5"}) {
+      expect_contains(check_error_of({std::string(key) + value}),
+                      std::string(key) + ": at least 0 and less than 1");
+    }
+  }
+  for (const char* key : {"train.learning_rate", "train.epsilon"}) {
+    expect_contains(check_error_of({std::string(key) + "=0"}),
+                    std::string(key) + ": a number above 0 is required, got 0");
+  }
+  for (const char* key :
+       {"train.weight_decay", "train.clip", "train.minutes"}) {
+    expect_contains(check_error_of({std::string(key) + "=-1"}),
+                    std::string(key) + ": a number of at least 0");
+  }
+}
+
+TEST(CheckConfig, RatesAreFinite) {
+  for (const double bad : {std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::quiet_NaN()}) {
+    for (double TrainConfig::*rate :
+         {&TrainConfig::learning_rate, &TrainConfig::epsilon,
+          &TrainConfig::weight_decay, &TrainConfig::beta1, &TrainConfig::beta2,
+          &TrainConfig::momentum, &TrainConfig::clip, &TrainConfig::minutes}) {
+      Config config;
+      config.train.*rate = bad;
+      EXPECT_THROW(check(config), Error);
+    }
+    Config config;
+    config.model.dropout = bad;
+    EXPECT_THROW(check(config), Error);
+  }
+}
+
+TEST(CheckConfig, SuccessorHeadsAreSomeAndLeaveSomeToTurn) {
+  for (const char* value : {"=-0.1", "=1.5"}) {
+    expect_contains(
+        check_error_of({std::string("model.successor_fraction") + value}),
+        "model.successor_fraction: from 0 to 1 is required");
+  }
+  expect_contains(
+      check_error_of({"model.heads=4", "model.successor_fraction=0.1"}),
+      "0.1 of 4 heads is none; at least 0.25");
+  expect_contains(
+      check_error_of({"model.positions=rotary", "model.successor_fraction=1"}),
+      "leaves no head that rotary positions could turn");
+  Config config;
+  config.model.successor_fraction = 1;
+  EXPECT_NO_THROW(check(config));
+  EXPECT_EQ(successor_heads(config.model), config.model.heads);
+}
+
+TEST(CheckConfig, NamesAreAmongTheKnownOnes) {
+  EXPECT_EQ(check_error_of({"model.attention=lsh,lhs"}),
+            "model.attention: one of full, full_shared_qk, local, lsh is "
+            "required, got 'lhs'");
+  for (const char* key :
+       {"task.name", "model.attention", "model.block", "model.activation",
+        "model.positions", "train.optimizer", "train.schedule"}) {
+    const auto error = check_error_of({std::string(key) + "=x"});
+    expect_contains(error, std::string(key) + ": one of ");
+    expect_contains(error, "is required, got 'x'");
+  }
+}
+
+TEST(CheckConfig, BucketsAreACountThatAHashCanHave) {
+  EXPECT_EQ(check_error_of({"lsh.n_buckets=0"}), "no error");
+  EXPECT_EQ(check_error_of({"lsh.n_buckets=32"}), "no error");
+  expect_contains(check_error_of({"lsh.n_buckets=33"}), "the nearest is 32");
+}
+
+TEST(CheckConfig, HeadsDivideTheModelUnlessTheirSizeIsGiven) {
+  expect_contains(check_error_of({"model.heads=7"}),
+                  "model.heads: a divisor of model.d_model = 512");
+  EXPECT_EQ(check_error_of({"model.heads=7", "model.d_head=64"}), "no error");
+  expect_contains(check_error_of({"model.heads=128"}), "512 / 128 = 4");
+  expect_contains(check_error_of({"model.heads=1"}), "512 / 1 = 512");
+  for (const char* size : {"7", "257", "-8"}) {
+    expect_contains(check_error_of({std::string("model.d_head=") + size}),
+                    "model.d_head: an integer from 8 to 256 is required");
+  }
+}
+
+TEST(CheckConfig, AxialPositionsFitTheModelAndTheLength) {
+  const auto axial = [](const std::string& shape, const std::string& dims) {
+    return check_error_of({"model.positions=axial", "train.length=4096",
+                           "model.axial_shape=" + shape,
+                           "model.axial_dims=" + dims});
+  };
+  EXPECT_EQ(axial("64,64", "128,384"), "no error");
+  EXPECT_EQ(axial("65536,65536,65536,65536", "1,1,1,509"), "no error");
+  expect_contains(axial("", ""), "model.axial_shape: the axes' lengths");
+  expect_contains(axial("64,64", "512"), "model.axial_dims: as many axes");
+  expect_contains(axial("64,64", "128,128"), "model.d_model = 512 is required");
+  expect_contains(axial("64,63", "128,384"),
+                  "at least train.length = 4096 is required, got 4032");
+  expect_contains(axial("0,4096", "128,384"), "model.axial_shape: an integer");
+  expect_contains(axial("1,4096", "0,512"), "model.axial_dims: an integer");
+}
+
+TEST(CheckConfig, TheTaskFitsTheModel) {
+  expect_contains(check_error_of({"model.vocabulary=255"}),
+                  "model.vocabulary: at least 256");
+  const std::string duplication = "task.name=duplication";
+  EXPECT_EQ(check_error_of({duplication, "model.vocabulary=128"}), "no error");
+  expect_contains(check_error_of({duplication, "model.vocabulary=127"}),
+                  "task.symbols + 1 = 128 is required, got 127");
+  expect_contains(check_error_of({duplication, "task.symbols=0"}),
+                  "task.symbols: an integer from 1");
+  for (const char* length : {"train.length=2", "train.length=65"}) {
+    expect_contains(check_error_of({duplication, length}),
+                    "train.length: an even number of at least 4");
+  }
+  EXPECT_EQ(check_error_of({duplication, "train.length=4"}), "no error");
+}
+
+TEST(CheckConfig, RecallHasAsManyKeysAsPairs) {
+  const auto error = [](std::vector<std::string> settings) {
+    settings.insert(settings.begin(),
+                    {"task.name=recall", "task.symbols=100",
+                     "model.vocabulary=200", "train.length=1000"});
+    return check_error_of(settings);
+  };
+  EXPECT_EQ(error({}), "no error");
+  expect_contains(error({"model.vocabulary=199"}),
+                  "model.vocabulary: at least 2 task.symbols = 200");
+  expect_contains(error({"task.symbols=1"}), "task.symbols: an integer from 2");
+  expect_contains(error({"task.key_length=0"}),
+                  "task.key_length: an integer from 1 to 64");
+  EXPECT_EQ(error({"train.length=6"}), "no error");
+  expect_contains(error({"train.length=5"}),
+                  "train.length: at least 6, two keys with their values");
+  // 75000 symbols are 25000 slots, 10000 of which are pairs.
+  EXPECT_EQ(error({"train.length=75000"}), "no error");
+  EXPECT_EQ(error({"train.length=75009"}),
+            "task.key_length: at least 10001 keys are required by train.length "
+            "= 75009, got task.symbols^2 = 10000");
+  EXPECT_EQ(error({"train.length=75009", "task.key_length=64"}), "no error");
+}
+
+TEST(CheckConfig, ACosineNeedsStepsAfterItsWarmup) {
+  const auto error = [](const std::string& schedule) {
+    return check_error_of(
+        {"train.steps=100", "train.warmup=100", "train.schedule=" + schedule});
+  };
+  EXPECT_EQ(error("rsqrt"), "no error");
+  expect_contains(error("cosine"), "train.steps: more than train.warmup = 100");
+}
+
+TEST(CheckConfig, RefusesSettingsThatWouldBeIgnored) {
+  expect_contains(
+      check_error_of({"train.optimizer=adam", "train.weight_decay=0.1"}),
+      "train.weight_decay: 0 is required, adam has none");
+  EXPECT_EQ(check_error_of({"train.weight_decay=0.1"}), "no error");
+  EXPECT_EQ(check_error_of({"train.optimizer=muon", "train.weight_decay=0.1"}),
+            "no error");
+  expect_contains(
+      check_error_of({"model.layers=1", "model.attention=lsh,local"}),
+      "at most model.layers = 1 names are required, got 2");
+  expect_contains(check_error_of({"lsh.causal=false"}), "lsh.causal: true");
+}
+
+TEST(LayerAttentions, RepeatTheListOverTheLayers) {
+  ModelConfig model;
+  model.layers = 5;
+  model.attention = "local, lsh";
+  EXPECT_EQ(
+      layer_attentions(model),
+      (std::vector<std::string>{"local", "lsh", "local", "lsh", "local"}));
+}
+
+TEST(HeadSize, IsAShareOfTheModelUnlessGiven) {
+  ModelConfig model;
+  EXPECT_EQ(head_size(model), 64);
+  model.d_head = 48;
+  EXPECT_EQ(head_size(model), 48);
+}
+
+}  // namespace
+}  // namespace reformer

@@ -1,0 +1,31 @@
+#include "reformer/device/out_of_memory.h"
+
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+
+#include <new>
+
+#include "reformer/base/out_of_memory.h"
+
+namespace reformer {
+namespace {
+
+TEST(OutOfMemory, IsKnownWhoeverThrowsIt) {
+  EXPECT_TRUE(is_out_of_memory(OutOfMemory("cudaGraphInstantiate: ...")));
+  EXPECT_TRUE(is_out_of_memory(std::bad_alloc()));
+  EXPECT_TRUE(is_out_of_memory(c10::OutOfMemoryError({}, "")));
+  EXPECT_TRUE(is_out_of_memory(c10::Error({}, "CUDA error: out of memory")));
+  EXPECT_TRUE(is_out_of_memory(c10::Error(
+      {}, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling ...")));
+}
+
+TEST(OutOfMemory, IsNothingElse) {
+  EXPECT_FALSE(is_out_of_memory(Error("lsh_buckets: too many rounds")));
+  EXPECT_FALSE(is_out_of_memory(std::runtime_error("out of memory")));
+  EXPECT_FALSE(is_out_of_memory(c10::Error(
+      {}, "CUDA error: operation not permitted when stream is capturing")));
+  EXPECT_FALSE(is_out_of_memory(c10::IndexError({}, "index out of range")));
+}
+
+}  // namespace
+}  // namespace reformer
