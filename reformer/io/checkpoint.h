@@ -24,9 +24,9 @@
 
 #include "reformer/base/errors.h"
 #include "reformer/config/config.h"
+#include "reformer/data/data_identity.h"
 #include "reformer/io/run_lock.h"
 #include "reformer/model/parameter.h"
-#include "reformer/tasks/task.h"
 
 namespace reformer {
 

@@ -24,17 +24,6 @@ std::unique_ptr<Task> make_task(const Config& config,
   return std::make_unique<TextTask>(config, observer);
 }
 
-std::vector<DataIdentity> identities_of(const Bytes& data,
-                                        const Bytes& validation) {
-  std::vector<DataIdentity> identities = {
-      {"task.data", data.size(), data.content_hash()}};
-  if (&validation != &data) {
-    identities.push_back(
-        {"task.validation", validation.size(), validation.content_hash()});
-  }
-  return identities;
-}
-
 std::unique_ptr<Task> make_task(const Config& config) {
   DecodeObserver nobody;
   return make_task(config, nobody);

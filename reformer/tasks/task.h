@@ -9,6 +9,7 @@
 
 #include "reformer/config/config.h"
 #include "reformer/data/cache.h"
+#include "reformer/data/data_identity.h"
 
 namespace reformer {
 
@@ -21,15 +22,6 @@ struct Batch {
 };
 
 enum class Split { kValidation, kTest };
-
-// Which bytes a run learns from, so that one that goes on can tell whether they
-// are still the same.
-struct DataIdentity {
-  std::string setting;  // "task.data"
-  int64_t bytes = 0;
-  std::string hash;  // of all of them: Bytes::content_hash
-  bool operator==(const DataIdentity&) const = default;
-};
 
 class Task {
  public:
@@ -54,10 +46,6 @@ class Task {
   // read all of it once.
   virtual std::vector<DataIdentity> data() const { return {}; }
 };
-
-// A split whose bytes are those of `task.data` adds nothing to them.
-std::vector<DataIdentity> identities_of(const Bytes& data,
-                                        const Bytes& validation);
 
 // By task.name. Throws Error for missing or empty data, a text shorter than one
 // sequence, a split without a picture, or a vocabulary too small for the task.

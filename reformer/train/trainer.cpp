@@ -8,12 +8,12 @@
 #include "reformer/base/errors.h"
 #include "reformer/base/instruction_set.h"
 #include "reformer/base/parallel.h"
+#include "reformer/data/data_identity.h"
 #include "reformer/device/device.h"
 #include "reformer/device/memory_meter.h"
 #include "reformer/io/checkpoint.h"
 #include "reformer/io/checkpoint_folder.h"
 #include "reformer/io/metrics.h"
-#include "reformer/io/same_data.h"
 #include "reformer/train/batch_source.h"
 #include "reformer/train/learner.h"
 

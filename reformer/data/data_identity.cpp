@@ -1,4 +1,4 @@
-#include "reformer/io/same_data.h"
+#include "reformer/data/data_identity.h"
 
 #include <algorithm>
 
@@ -19,6 +19,17 @@ std::string described(const DataIdentity* data) {
 }
 
 }  // namespace
+
+std::vector<DataIdentity> identities_of(const Bytes& data,
+                                        const Bytes& validation) {
+  std::vector<DataIdentity> identities = {
+      {"task.data", data.size(), data.content_hash()}};
+  if (&validation != &data) {
+    identities.push_back(
+        {"task.validation", validation.size(), validation.content_hash()});
+  }
+  return identities;
+}
 
 std::string changed_data(const std::vector<DataIdentity>& then,
                          const std::vector<DataIdentity>& now) {

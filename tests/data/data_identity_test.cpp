@@ -1,4 +1,4 @@
-#include "reformer/io/same_data.h"
+#include "reformer/data/data_identity.h"
 
 #include <gtest/gtest.h>
 
