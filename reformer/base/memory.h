@@ -8,7 +8,7 @@ namespace reformer {
 
 // Bytes in use and their peak since reset_peak(), over everything that reports
 // here: the kernels' scratch memory always, LibTorch's tensors while an
-// ops/memory_meter is installed.
+// device/memory_meter is installed.
 namespace memory {
 void add(int64_t bytes);  // negative when memory is released
 int64_t in_use();

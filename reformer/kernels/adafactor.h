@@ -1,5 +1,5 @@
 // Adafactor's update of all parameters at once, on a GPU (the rule is in
-// train/adafactor.h). The CPU's is in train/.
+// optim/adafactor.h). The CPU's is in train/.
 #pragma once
 
 #include <cstdint>

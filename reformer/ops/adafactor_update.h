@@ -15,7 +15,7 @@ struct AdafactorParameter {
   at::Tensor columns;   // [..., columns], updated; of a vector its own size
 };
 
-// The rule of train/adafactor.h. The same bits every time; nothing waits for
+// The rule of optim/adafactor.h. The same bits every time; nothing waits for
 // the device.
 void adafactor_update(const std::vector<AdafactorParameter>& parameters,
                       double beta2, double learning_rate);

@@ -12,7 +12,7 @@ namespace reformer {
 //
 // h(x) = argmax([x R; -x R]), ties to the first; above 128 buckets one argmax
 // for each factor of n_buckets, whose columns stand side by side in R, in
-// mixed radix (core/bucket_count.h). Only the direction of x matters. Carries
+// mixed radix (config/bucket_count.h). Only the direction of x matters. Carries
 // no gradient: the paper back-propagates through the attention weights only.
 // CUDA rounds rotations to bfloat16, which lsh_rotations' already are, and
 // takes columns for equal that agree to 17 bits; the first then wins, whatever

@@ -14,7 +14,7 @@ namespace reformer {
 // round) and of its place alone: the number of heads or rounds drawn does not
 // change it, nor does the device, and no global random generator is touched.
 // Throws Error when
-// n_buckets is impossible (core/bucket_count.h) or a size is not positive.
+// n_buckets is impossible (config/bucket_count.h) or a size is not positive.
 at::Tensor lsh_rotations(const HashKey& key, int64_t heads, int64_t rounds,
                          int64_t d_head, int64_t n_buckets,
                          at::Device device = at::kCPU);

@@ -1,4 +1,4 @@
-// core/config_json: a config as a file, checked, and what it would cost.
+// config/config_json: a config as a file, checked, and what it would cost.
 #include "reformer/config/config_json.h"
 
 #include "reformer/config/config_library.h"

@@ -1,4 +1,4 @@
-// cli/step_costs: the costs.jsonl of a figure.
+// cli/reproduce/step_costs: the costs.jsonl of a figure.
 #include <atomic>
 
 #include "cli/reproduce/experiment_settings.h"

@@ -1,4 +1,4 @@
-// cli/curves and cli/position_losses: texts of strangers stay texts, and never
+// cli/draw/curves and cli/draw/position_losses: texts of strangers stay texts, and never
 // become statements of gnuplot's.
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// train/metrics: metrics.jsonl read, taken up at a step, and read again.
+// io/metrics: metrics.jsonl read, taken up at a step, and read again.
 #include "reformer/io/metrics.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// train/safetensors: whatever is read can be written and read again.
+// io/safetensors: whatever is read can be written and read again.
 #include "reformer/io/safetensors.h"
 
 #include <ATen/ops/arange.h>

@@ -1,4 +1,4 @@
-// core/config_json: settings as --set takes them, a line each.
+// config/config_json: settings as --set takes them, a line each.
 #include <sstream>
 
 #include "reformer/config/config_json.h"

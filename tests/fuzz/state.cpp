@@ -1,4 +1,4 @@
-// train/checkpoint_state: the text as it is, and with the checksum it needs.
+// io/checkpoint_state: the text as it is, and with the checksum it needs.
 #include "reformer/base/errors.h"
 #include "reformer/base/xxhash64.h"
 #include "reformer/io/checkpoint_state.h"

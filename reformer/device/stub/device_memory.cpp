@@ -1,4 +1,4 @@
-// In place of ops/cuda, where nvcc was not found: no GPU tensor exists then.
+// In place of device/cuda, where nvcc was not found: no GPU tensor exists then.
 #include "reformer/device/device_memory.h"
 
 #include "reformer/base/errors.h"
