@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # demo.sh BUILD: trains a small Reformer on the paper's duplication task
-# (repeat a sequence of symbols), evaluates it with more and fewer hash rounds
+# (repeat a sequence of tokens), evaluates it with more and fewer hash rounds
 # than it was trained with, and draws how the loss fell and what
 # the model attends to.
 set -euo pipefail

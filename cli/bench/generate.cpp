@@ -38,12 +38,12 @@ struct Reader {
   int64_t position;
   double read_s;
   std::unique_ptr<Decoder> decoder;
-  at::Tensor symbols;  // [batch]: the last drawn
+  at::Tensor tokens;  // [batch]: the last drawn
   std::vector<double> token_s;
 };
 
-at::Tensor random_symbols(const Config& config, at::IntArrayRef sizes,
-                          uint64_t seed) {
+at::Tensor random_tokens(const Config& config, at::IntArrayRef sizes,
+                         uint64_t seed) {
   const auto random = at::detail::createCPUGenerator(seed);
   return at::randint(config.model.vocabulary, sizes, random,
                      at::TensorOptions().dtype(at::kLong));
@@ -52,19 +52,19 @@ at::Tensor random_symbols(const Config& config, at::IntArrayRef sizes,
 Reader read_up_to(int64_t position, int64_t batch, const LanguageModel& model,
                   Sampler& sampler) {
   Reader reader{position, 0, std::make_unique<Decoder>(model, batch), {}, {}};
-  const auto prompt = random_symbols(model.config(), {batch, position - 1}, 0);
+  const auto prompt = random_tokens(model.config(), {batch, position - 1}, 0);
   const Stopwatch watch;
-  const auto logits =
-      reader.decoder->read(prompt, std::vector<int64_t>(batch, position - 1));
+  const auto logits = reader.decoder->prefill(
+      prompt, std::vector<int64_t>(batch, position - 1));
   synchronize(model.placement().device);
   reader.read_s = watch.seconds();
-  reader.symbols = sampler.draw(logits);
+  reader.tokens = sampler.draw(logits);
   return reader;
 }
 
 // A token as `reformer generate` makes it: the step, and drawing from it.
 void take_token(Reader& reader, Sampler& sampler) {
-  reader.symbols = sampler.draw(reader.decoder->step(reader.symbols));
+  reader.tokens = sampler.draw(reader.decoder->step(reader.tokens));
 }
 
 // In turns, so that whatever else the machine does slows all alike.
@@ -92,7 +92,7 @@ std::string json_row(const GenerateBench& options, const Placement& placement,
   json["d_model"] = config.model.d_model;
   json["d_ff"] = config.model.d_ff;
   json["heads"] = config.model.heads;
-  json["attention"] = config.model.attention;
+  json["attention"] = config.model.attention.names();
   json["rounds"] = config.lsh.rounds;
   json["chunk_length"] = config.lsh.chunk_length;
   json["local_window"] = config.lsh.local_window;
@@ -101,7 +101,7 @@ std::string json_row(const GenerateBench& options, const Placement& placement,
   json["token_s"] = token_s;
   json["tokens_per_s"] = double(options.batch) / token_s;
   json["read_s"] = reader.read_s;
-  json["recorded"] = reader.decoder->recorded();
+  json["captured"] = reader.decoder->captured();
   return json.dump() + "\n";
 }
 
@@ -175,11 +175,15 @@ void add_model_options(CLI::App& app, Config& config) {
          "last positions joined as one more round; 0: none");
   number("--length", config.train.length, 1,
          "training length, by which buckets are counted");
-  app.add_option("--attention", config.model.attention,
-                 "full, full_shared_qk, local or lsh, or a list of them")
+  app.add_option_function<std::string>(
+         "--attention",
+         [&config](const std::string& names) {
+           config.model.attention = names;
+         },
+         "full, full_shared_qk, local or lsh, or a list of them")
       ->take_last()
       ->type_name("NAME,...")
-      ->capture_default_str();
+      ->default_str(config.model.attention.names());
 }
 
 }  // namespace
@@ -188,7 +192,7 @@ void add_bench_generate(CLI::App& bench, Action& action) {
   auto& app = *bench.add_subcommand(
       "generate", "the time of a token after texts of different lengths");
   const auto options = std::make_shared<GenerateBench>();
-  options->config.model.positions = "sinusoid";  // of any length
+  options->config.model.positions = PositionKind::kSinusoid;  // of any length
   options->config.train.length = 65536;
   app.add_option("--position", options->positions, "where to measure")
       ->delimiter(',')

@@ -17,7 +17,7 @@
 namespace reformer::cli {
 namespace {
 
-// Symbols of no meaning: what a step costs does not depend on them.
+// Tokens of no meaning: what a step costs does not depend on them.
 Batch random_batch(const Config& config, uint64_t seed) {
   const auto random = at::detail::createCPUGenerator(seed);
   const int64_t batch = config.train.batch;
@@ -30,7 +30,7 @@ Batch random_batch(const Config& config, uint64_t seed) {
 }  // namespace
 
 StepMeasurement measure_step(const Config& config, at::Device device,
-                             int64_t repeats, bool profile) {
+                             int64_t replays, bool profile) {
   const MemoryMeter meter(device);
   Learner learner(config, placement_on(device, config.train.precision));
   int64_t step = 0;
@@ -58,10 +58,10 @@ StepMeasurement measure_step(const Config& config, at::Device device,
   };
   take_steps();
   StepMeasurement measured;
-  measured.step_s = median_seconds(repeats, take_steps) / double(steps);
+  measured.step_s = median_seconds(replays, take_steps) / double(steps);
   measured.tokens_per_s = double(tokens) / measured.step_s;
   measured.peak_bytes = meter.peak_bytes();
-  measured.recorded = learner.recorded();
+  measured.captured = learner.captured();
   if (profile)
     measured.profile = kernel_profile([&] {
       take_step();

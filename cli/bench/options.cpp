@@ -144,7 +144,7 @@ LshConfig BenchOptions::config(int64_t length, int64_t config_rounds) const {
   config.chunk_length = chunk_length;
   config.n_buckets = default_bucket_count(length, chunk_length);
   config.local_window = local_window;
-  config.window = window_named(window);
+  config.window = window;
   return config;
 }
 

@@ -21,7 +21,7 @@ struct TrainBench {
   std::vector<std::string> assignments;
   std::vector<int64_t> lengths;  // empty: the config's
   int64_t batch = 0;             // 0: the config's
-  int64_t repeats = 0;
+  int64_t replays = 0;
   std::string device = "auto";
   int64_t threads = 0;
   bool json = false;
@@ -50,20 +50,20 @@ std::string json_row(const Config& config, at::Device device,
   json["d_ff"] = config.model.d_ff;
   json["heads"] = config.model.heads;
   json["d_head"] = head_size(config.model);
-  json["attention"] = config.model.attention;
-  json["block"] = config.model.block;
+  json["attention"] = config.model.attention.names();
+  json["block"] = config.model.block.name();
   json["length"] = config.train.length;
   json["batch"] = config.train.batch;
   json["rounds"] = config.lsh.rounds;
   json["local_window"] = config.lsh.local_window;
-  json["optimizer"] = config.train.optimizer;
+  json["optimizer"] = config.train.optimizer.name();
   json["clip"] = config.train.clip;
-  json["parameters_on"] = config.train.parameters;
+  json["offload"] = config.train.offload;
   json["parameters"] = measured.parameters;
   json["step_s"] = measured.step_s;
   json["tokens_per_s"] = measured.tokens_per_s;
   json["peak_bytes"] = measured.peak_bytes;
-  json["recorded"] = measured.recorded;
+  json["captured"] = measured.captured;
   return json.dump() + "\n";
 }
 
@@ -98,7 +98,7 @@ void bench_train(const TrainBench& options) {
     const Config config = config_of(options, length);
     report.progress("length " + std::to_string(config.train.length));
     const auto measured =
-        measure_step(config, device, options.repeats, options.profile);
+        measure_step(config, device, options.replays, options.profile);
     report.text(table_row(
         kColumns,
         {std::to_string(config.train.length),
@@ -136,7 +136,7 @@ void add_bench_train(CLI::App& bench, Action& action) {
         ->type_name("N");
   };
   number("--batch", options->batch, "sequences a step [the config's]");
-  number("--repeats", options->repeats,
+  number("--replays", options->replays,
          "steps to time, of which the median counts [enough]");
   add_machine_options(app, options->device, options->threads);
   app.add_flag("--json", options->json, "one JSON object a line on stdout");

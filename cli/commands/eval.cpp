@@ -98,7 +98,7 @@ void require_recallable(const Config& config,
                         const std::vector<int64_t>& distances,
                         const std::vector<int64_t>& lengths) {
   if (distances.empty()) return;
-  require(config.task.name == "text",
+  require(config.task.name == TaskKind::kText,
           "--recall: a model of text is required, task.name is ",
           config.task.name);
   for (const int64_t length : lengths) {
@@ -160,8 +160,8 @@ class Eval {
       }
     }
     if (options_.png.empty()) return;
-    draw_picture(script(), options_.png);
-    report_.note("the picture is " + options_.png);
+    draw_plot(script(), options_.png);
+    report_.note("the plot is " + options_.png);
   }
 
  private:
@@ -200,7 +200,7 @@ class Eval {
       evaluate_positions(task, point);
     } else if (!options_.recall.empty()) {
       evaluate_repeats(task, point);
-    } else if (checkpoint_.config.task.name == "recall") {
+    } else if (checkpoint_.config.task.name == TaskKind::kRecall) {
       evaluate_distances(task, point);
     } else {
       evaluate_whole(task, point);
@@ -243,12 +243,12 @@ class Eval {
       report_.text("  distances " + std::to_string(begin) + " to " +
                    std::to_string(end - 1) + ": accuracy " +
                    fixed(100 * sums.accuracy(), 2, "%") + " of " +
-                   counted(sums.count, "symbol") + "\n");
+                   counted(sums.count, "token") + "\n");
       row["distances"].push_back({{"begin", begin},
                                   {"end", end},
                                   {"loss", sums.mean_loss()},
                                   {"accuracy", sums.accuracy()},
-                                  {"symbols", sums.count}});
+                                  {"tokens", sums.count}});
     }
     report_.json(line_of(row));
   }
@@ -287,7 +287,7 @@ class Eval {
       row["repeat"] = value.repeat;
       row["first"] = value.first;
       row["no_copy"] = value.no_copy;
-      row["symbols"] = found.count;
+      row["tokens"] = found.count;
       report_.json(line_of(row));
     }
     report_.text(curve.label + ": " + task.metric_name() + "\n" +
@@ -311,7 +311,7 @@ void run_eval(const EvalOptions& options) {
   require(options.png.empty() || options.by_position || !options.recall.empty(),
           "--png draws the loss against the position or the distance: it needs "
           "--by-position or --recall");
-  if (!options.png.empty()) check_picture_path(options.png);
+  if (!options.png.empty()) check_plot_path(options.png);
   Eval(options).run();
 }
 

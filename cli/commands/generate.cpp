@@ -27,11 +27,10 @@ struct GenerateOptions {
 };
 
 void warn_of_chunk_windows(const Config& config) {
-  const auto kinds = layer_attentions(config.model);
-  const bool lsh = std::find(kinds.begin(), kinds.end(), "lsh") != kinds.end();
+  const bool lsh = config.model.attention.contains(AttentionKind::kLsh);
   if (!lsh || config.lsh.window == Window::kTrailing) return;
   std::fputs(
-      "note: trained with lsh.window chunk, under which later symbols move "
+      "note: trained with lsh.window chunk, under which later tokens move "
       "what earlier ones see; generating with trailing windows\n",
       stderr);
 }
@@ -40,9 +39,9 @@ void run_generate(const GenerateOptions& options) {
   const auto device = use_machine(options.device, options.threads);
   const auto checkpoint = load_best_checkpoint(options.directory);
   const auto& config = checkpoint.config;
-  const bool images = config.task.name == "images";
+  const bool images = config.task.name == TaskKind::kImages;
   require(!images || !options.texts.given(),
-          "a model of images completes pictures: give --images or "
+          "a model of images completes images: give --images or "
           "--image-file, not --prompt, --prompt-file or --length");
   require(
       images || (options.images.images.empty() && options.images.files.empty()),
@@ -56,8 +55,7 @@ void run_generate(const GenerateOptions& options) {
   if (images) {
     complete_images(
         options.images,
-        {options.sampler, options.rounds, SymbolWriting(config).count()},
-        model);
+        {options.sampler, options.rounds, TokenWriting(config).count()}, model);
   } else {
     continue_texts(prompts, options.texts.length, options.sampler,
                    options.rounds, model);
@@ -67,13 +65,13 @@ void run_generate(const GenerateOptions& options) {
 void add_sampler_options(CLI::App& command, SamplerConfig& sampler) {
   command
       .add_option("--temperature", sampler.temperature,
-                  "divides the logits; 0: always the most probable symbol")
+                  "divides the logits; 0: always the most probable token")
       ->check(number(0, 1e9))
       ->type_name("T")
       ->capture_default_str();
   command
       .add_option("--top-k", sampler.top_k,
-                  "only the K most probable symbols; 0: all")
+                  "only the K most probable tokens; 0: all")
       ->check(whole_number(0, kMaxLength))
       ->type_name("K")
       ->capture_default_str();
@@ -94,7 +92,7 @@ void add_sampler_options(CLI::App& command, SamplerConfig& sampler) {
 void add_generate(CLI::App& app, Action& action) {
   auto& command = *app.add_subcommand(
       "generate",
-      "Continue prompts, or complete halves of pictures, with "
+      "Continue prompts, or complete halves of images, with "
       "a trained model");
   const auto options = std::make_shared<GenerateOptions>();
   command.add_option("DIR", options->directory, "folder of the run")

@@ -76,8 +76,7 @@ Parts<double> flops_parts(const FlopsPrediction& flops) {
 }
 
 bool has_lsh(const Config& config) {
-  const auto kinds = layer_attentions(config.model);
-  return std::find(kinds.begin(), kinds.end(), "lsh") != kinds.end();
+  return config.model.attention.contains(AttentionKind::kLsh);
 }
 
 int64_t bucket_count(const Config& config) {
@@ -90,7 +89,7 @@ int64_t bucket_count(const Config& config) {
 // The mean over layers.
 double keys_per_query(const Config& config) {
   double sum = 0;
-  for (const auto& kind : layer_attentions(config.model)) {
+  for (const auto kind : layer_attentions(config.model)) {
     sum += expected_keys_per_query(config, kind);
   }
   return sum / double(config.model.layers);
@@ -124,12 +123,13 @@ std::string line(std::string name, const std::string& value) {
 std::string describe_model(const Config& config) {
   const auto& model = config.model;
   const int64_t longest = longest_input(config);
-  return std::to_string(model.layers) + " " + model.block +
-         (model.layers == 1 ? " layer (" : " layers (") + model.attention +
-         "), d_model " + std::to_string(model.d_model) + ", d_ff " +
+  return std::to_string(model.layers) + " " + model.block.name() +
+         (model.layers == 1 ? " layer (" : " layers (") +
+         model.attention.names() + "), d_model " +
+         std::to_string(model.d_model) + ", d_ff " +
          std::to_string(model.d_ff) + ", " + std::to_string(model.heads) +
          " heads of " + std::to_string(head_size(model)) + ", vocabulary " +
-         std::to_string(model.vocabulary) + "\n" + model.positions +
+         std::to_string(model.vocabulary) + "\n" + model.positions.name() +
          " positions, inputs of " +
          (longest == 0 ? "any length" : "up to " + grouped(longest)) +
          (has_lsh(config)
@@ -141,9 +141,9 @@ std::string describe_model(const Config& config) {
 
 // What it would take not to compute activations again.
 std::string stored_line(Config config, at::DeviceType device) {
-  if (config.model.block != "reversible") return "";
-  if (config.train.parameters == "host") return "";  // for reversible ones
-  config.model.block = "stored";
+  if (config.model.block != BlockKind::kReversible) return "";
+  if (config.train.offload) return "";  // for reversible ones
+  config.model.block = BlockKind::kStored;
   const auto bytes = predict_memory(config, device).peak.total();
   return line("total if stored", mebibytes(bytes));
 }
@@ -202,7 +202,7 @@ std::string json_of(const Info& info) {
   object["flops_per_step"] = json_of(flops_parts(info.flops));
   object["flops_per_step"]["total"] = info.flops.total();
   object["keys_per_query"] = keys_per_query(config);
-  object["positions"] = config.model.positions;
+  object["positions"] = config.model.positions.name();
   object["longest_input"] = longest_input(config);  // 0: any
   if (has_lsh(config)) object["n_buckets"] = bucket_count(config);
   object["config"] = nlohmann::ordered_json::parse(config_to_json(config));

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <set>
 
-#include "cli/draw/attention_picture.h"
+#include "cli/draw/attention_plot.h"
 #include "cli/draw/curves.h"
 #include "cli/draw/gnuplot.h"
 #include "cli/screen/output.h"
@@ -24,7 +24,7 @@ struct PlotOptions {
   std::string out;     // empty: plot.png in the first folder
   std::string metric;  // empty: both losses
   bool attention = false;
-  AttentionPicture picture;
+  AttentionPlot plot;
 };
 
 struct LoggedRun {
@@ -104,32 +104,32 @@ std::vector<Curve> curves_of(const std::vector<LoggedRun>& runs,
   return curves;
 }
 
-std::string picture_of(const PlotOptions& options, const char* name) {
+std::string plot_of(const PlotOptions& options, const char* name) {
   if (!options.out.empty()) return options.out;
   return (fs::path(options.folders[0]) / name).string();
 }
 
 void plot_losses(const PlotOptions& options) {
-  const std::string out = picture_of(options, "plot.png");
+  const std::string out = plot_of(options, "plot.png");
   const auto curves = curves_of(read_runs(options.folders), options.metric);
   const std::string what =
-      options.metric.empty() ? "loss (nats a symbol)" : options.metric;
+      options.metric.empty() ? "loss (nats a token)" : options.metric;
   const std::string title = options.metric.empty() ? "Loss" : options.metric;
-  draw_picture(curves_script(curves, {title, what}), out);
-  print("picture is in " + out + "\n");
+  draw_plot(curves_script(curves, {title, what}), out);
+  print("plot is in " + out + "\n");
 }
 
 void plot_attention(const PlotOptions& options) {
   require(options.folders.size() == 1, "plot --attention takes one run, got ",
           options.folders.size());
-  const std::string out = picture_of(options, "attention.png");
-  draw_picture(attention_script(options.folders[0], options.picture), out,
-               {1500, 800});
-  print("picture is in " + out + "\n");
+  const std::string out = plot_of(options, "attention.png");
+  draw_plot(attention_script(options.folders[0], options.plot), out,
+            {1500, 800});
+  print("plot is in " + out + "\n");
 }
 
 void plot(const PlotOptions& options) {
-  if (!options.out.empty()) check_picture_path(options.out);
+  if (!options.out.empty()) check_plot_path(options.out);
   options.attention ? plot_attention(options) : plot_losses(options);
 }
 
@@ -143,9 +143,9 @@ void add_attention_options(CLI::App& command, PlotOptions& options) {
         ->type_name("N")
         ->capture_default_str();
   };
-  number("--layer", options.picture.layer, "with --attention: which layer");
-  number("--head", options.picture.head, "with --attention: which head");
-  number("--round", options.picture.round,
+  number("--layer", options.plot.layer, "with --attention: which layer");
+  number("--head", options.plot.head, "with --attention: which head");
+  number("--round", options.plot.round,
          "with --attention: which hash round to sort by");
 }
 
@@ -161,7 +161,7 @@ void add_plot(CLI::App& app, Action& action) {
       ->type_name("...");
   command
       .add_option("--out", options->out,
-                  "the picture, .png or .svg [plot.png or attention.png in the "
+                  "the plot, .png or .svg [plot.png or attention.png in the "
                   "first DIR]")
       ->check(not_empty())
       ->take_last()

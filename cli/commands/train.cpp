@@ -34,9 +34,9 @@ const std::vector<std::string> kChangeable = {"train.steps",
                                               "train.evaluate_batches",
                                               "train.keep",
                                               "train.checkpoint_every",
-                                              "train.parameters",
+                                              "train.offload",
                                               "train.device_memory",
-                                              "train.graph"};
+                                              "train.cuda_graph"};
 
 void require_changeable(const std::string& assignment) {
   const std::string key = assignment.substr(0, assignment.find('='));

@@ -1,4 +1,4 @@
-// Curves of several runs in one picture, as a script of gnuplot.
+// Curves of several runs in one plot, as a script of gnuplot.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct Axes {
   std::string x_label = "step";
   bool doubling_x = false;  // points at 1, 2, 4, 8, … are equally far apart
   bool from_zero = false;   // y, where it is not logarithmic
-  // Values before this x may leave the picture: a first loss would squeeze all
+  // Values before this x may leave the plot: a first loss would squeeze all
   // that follows into a line.
   double settled_from = 0;
 };
@@ -33,7 +33,7 @@ struct Axes {
 // and its running mean.
 Script curves_script(const std::vector<Curve>& curves, const Axes& axes);
 
-// Several of them in one picture, row by row.
+// Several of them in one plot, row by row.
 struct Panel {
   Axes axes;
   std::vector<Curve> curves;

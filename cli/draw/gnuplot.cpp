@@ -28,7 +28,7 @@ bool is_svg(const std::string& path) {
   return fs::path(path).extension() == ".svg";
 }
 
-Script terminal_of(const std::string& path, PictureSize size) {
+Script terminal_of(const std::string& path, PlotSize size) {
   Script script;
   script << "set encoding utf8\nset terminal ";
   if (is_svg(path)) {
@@ -41,14 +41,14 @@ Script terminal_of(const std::string& path, PictureSize size) {
 }
 
 // gnuplot itself does not look whether all of it could be written.
-bool is_whole(std::string_view picture, bool svg) {
+bool is_whole(std::string_view plot, bool svg) {
   using namespace std::string_view_literals;
   if (!svg) {
-    return picture.starts_with("\x89PNG\r\n\x1A\n"sv) &&
-           picture.ends_with("IEND\xAE\x42\x60\x82"sv);
+    return plot.starts_with("\x89PNG\r\n\x1A\n"sv) &&
+           plot.ends_with("IEND\xAE\x42\x60\x82"sv);
   }
-  const size_t end = picture.find_last_not_of(" \n");
-  return picture.substr(0, end + 1).ends_with("</svg>");
+  const size_t end = plot.find_last_not_of(" \n");
+  return plot.substr(0, end + 1).ends_with("</svg>");
 }
 
 // A file without a name, gone when closed.
@@ -168,23 +168,22 @@ std::string output_of_gnuplot(const std::string& script) {
 
 }  // namespace
 
-void check_picture_path(const std::string& path) {
+void check_plot_path(const std::string& path) {
   require(is_svg(path) || fs::path(path).extension() == ".png",
-          "a picture's name must end in .png or .svg, got '", path, "'");
+          "a plot's name must end in .png or .svg, got '", path, "'");
   const fs::path folder = fs::absolute(path).parent_path();
   require(fs::is_directory(folder), "cannot write ", path, ": ",
           folder.string(), " is no folder");
 }
 
-void draw_picture(const Script& script, const std::string& path,
-                  PictureSize size) {
-  check_picture_path(path);
+void draw_plot(const Script& script, const std::string& path, PlotSize size) {
+  check_plot_path(path);
   Script whole = terminal_of(path, size);
   whole << script << "\nset output\n";
-  const std::string picture = output_of_gnuplot(whole);
-  require(is_whole(picture, is_svg(path)), "gnuplot failed: what it drew for ",
-          path, " is no whole picture");
-  write_file_atomically(path, picture);
+  const std::string plot = output_of_gnuplot(whole);
+  require(is_whole(plot, is_svg(path)), "gnuplot failed: what it drew for ",
+          path, " is no whole plot");
+  write_file_atomically(path, plot);
 }
 
 }  // namespace reformer::cli

@@ -1,4 +1,4 @@
-// What a model needs for text that it has read before: a table and a picture
+// What a model needs for text that it has read before: a table and a plot
 // of the loss on repeats against how far back the first occurrence lies.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace reformer::cli {
 struct RepeatPoint {
   int64_t distance;
   double repeat;
-  double first;    // of the same symbols where they come first
-  double no_copy;  // of the same symbols in the text as it is
+  double first;    // of the same tokens where they come first
+  double no_copy;  // of the same tokens in the text as it is
 };
 
 struct RepeatCurve {

@@ -23,19 +23,19 @@ namespace reformer::cli {
 namespace {
 
 constexpr uint8_t kGrey = 128;        // of what is not given
-constexpr int64_t kGridPixels = 128;  // about so many for a picture's side
-constexpr int64_t kPictures = 4;      // where none is named
+constexpr int64_t kGridPixels = 128;  // about so many for an image's side
+constexpr int64_t kImages = 4;        // where none is named
 
-// [length] symbols, as the task has them.
-at::Tensor symbols_of(const Image& image) {
-  auto symbols = at::empty({static_cast<int64_t>(image.rgb.size())}, at::kLong);
+// [length] tokens, as the task has them.
+at::Tensor tokens_of(const Image& image) {
+  auto tokens = at::empty({static_cast<int64_t>(image.rgb.size())}, at::kLong);
   std::copy(image.rgb.begin(), image.rgb.end(),
-            symbols.mutable_data_ptr<int64_t>());
-  return symbols;
+            tokens.mutable_data_ptr<int64_t>());
+  return tokens;
 }
 
-Image image_of(const at::Tensor& symbols, int64_t size) {
-  const auto flat = symbols.contiguous();
+Image image_of(const at::Tensor& tokens, int64_t size) {
+  const auto flat = tokens.contiguous();
   const auto* begin = flat.const_data_ptr<int64_t>();
   Image image{size, size, {}};
   for (const int64_t* s = begin; s != begin + flat.numel(); ++s) {
@@ -44,10 +44,10 @@ Image image_of(const at::Tensor& symbols, int64_t size) {
   return image;
 }
 
-at::Tensor file_symbols(const std::string& path, int64_t size) {
+at::Tensor file_tokens(const std::string& path, int64_t size) {
   const std::string bytes = contents_of(path);
   try {
-    return symbols_of(square_image(
+    return tokens_of(square_image(
         decode_image(
             {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}),
         size));
@@ -57,60 +57,60 @@ at::Tensor file_symbols(const std::string& path, int64_t size) {
 }
 
 at::Tensor validation_rows(const Task& task, int64_t index) {
-  return task.evaluation_batch(Split::kValidation, index).symbols;
+  return task.evaluation_batch(Split::kValidation, index).tokens;
 }
 
-std::vector<at::Tensor> validation_symbols(const Task& task, int64_t batch,
-                                           std::vector<int64_t> indices) {
+std::vector<at::Tensor> validation_tokens(const Task& task, int64_t batch,
+                                          std::vector<int64_t> indices) {
   const int64_t last = task.evaluation_batches(Split::kValidation) - 1;
   const int64_t count = last * batch + validation_rows(task, last).size(0);
   if (indices.empty()) {
-    indices.resize(static_cast<size_t>(std::min(kPictures, count)));
+    indices.resize(static_cast<size_t>(std::min(kImages, count)));
     std::iota(indices.begin(), indices.end(), 0);
   }
-  std::vector<at::Tensor> pictures;
+  std::vector<at::Tensor> images;
   for (const int64_t index : indices) {
-    require(index < count, "--images: this validation split has pictures 0 to ",
+    require(index < count, "--images: this validation split has images 0 to ",
             count - 1, ", got ", index);
-    pictures.push_back(validation_rows(task, index / batch)[index % batch]);
+    images.push_back(validation_rows(task, index / batch)[index % batch]);
   }
-  return pictures;
+  return images;
 }
 
-// [pictures, length]
+// [images, length]
 at::Tensor originals(const CompleteImagesOptions& options, Config config) {
   if (options.files.empty()) {
     if (!options.data.empty()) config.task.data = options.data;
     const auto task = open_task(config, &stop_requested());
     return at::stack(
-        validation_symbols(*task, config.train.batch, options.images));
+        validation_tokens(*task, config.train.batch, options.images));
   }
-  std::vector<at::Tensor> pictures;
+  std::vector<at::Tensor> images;
   for (const auto& file : options.files) {
-    pictures.push_back(file_symbols(file, config.task.image_size));
+    images.push_back(file_tokens(file, config.task.image_size));
   }
-  return at::stack(pictures);
+  return at::stack(images);
 }
 
-std::vector<std::vector<Image>> grid_rows(const at::Tensor& pictures,
+std::vector<std::vector<Image>> grid_rows(const at::Tensor& images,
                                           const at::Tensor& completed,
                                           int64_t given, int64_t size) {
-  const int64_t samples = completed.size(0) / pictures.size(0);
+  const int64_t samples = completed.size(0) / images.size(0);
   std::vector<std::vector<Image>> rows;
-  for (int64_t i = 0; i < pictures.size(0); ++i) {
-    auto half = pictures[i].clone();
+  for (int64_t i = 0; i < images.size(0); ++i) {
+    auto half = images[i].clone();
     half.narrow(0, given, half.numel() - given).fill_(kGrey);
     std::vector<Image> row{image_of(half, size)};
     for (int64_t sample = 0; sample < samples; ++sample) {
       row.push_back(image_of(completed[i * samples + sample], size));
     }
-    row.push_back(image_of(pictures[i], size));
+    row.push_back(image_of(images[i], size));
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-// All pictures and samples at once, as a batch.
+// All images and samples at once, as a batch.
 at::Tensor completions(const LanguageModel& model, const at::Tensor& given,
                        int64_t length, const CompletionConfig& config) {
   const auto& stop = stop_requested();
@@ -119,7 +119,7 @@ at::Tensor completions(const LanguageModel& model, const at::Tensor& given,
   Stopwatch since;
   Report report(/*json=*/false);
   return complete(model, given, length, config, [&](int64_t made) {
-    require(!stop, "stopped before the pictures were complete");
+    require(!stop, "stopped before the images were complete");
     if (made > 0 && since.seconds() > 1) {
       since = Stopwatch();
       const double rate = double(made) / watch.seconds();
@@ -149,7 +149,7 @@ void CompleteImagesOptions::add_to(CLI::App& command) {
   auto* indices =
       command
           .add_option("--images", images,
-                      "pictures of the validation split to complete [0,1,2,3]")
+                      "images of the validation split to complete [0,1,2,3]")
           ->delimiter(',')
           ->allow_extra_args(false)
           ->check(whole_number(0, kMaxLength))
@@ -166,7 +166,7 @@ void CompleteImagesOptions::add_to(CLI::App& command) {
       .add_option("--data", data, "where the validation split is [the run's]")
       ->type_name("PATH")
       ->group(group);
-  command.add_option("--samples", samples, "completions of each picture")
+  command.add_option("--samples", samples, "completions of each image")
       ->check(whole_number(1, 64))
       ->type_name("N")
       ->capture_default_str()
@@ -182,14 +182,14 @@ void complete_images(const CompleteImagesOptions& options,
                      const LanguageModel& model) {
   const int64_t size = model.config().task.image_size;
   require_writable(options.out, size);
-  const auto pictures = originals(options, model.config());
+  const auto images = originals(options, model.config());
   const int64_t given = size / 2 * size * 3;  // the upper half
   const auto completed = completions(
-      model, pictures.narrow(1, 0, given).repeat_interleave(options.samples, 0),
-      pictures.size(1), config);
+      model, images.narrow(1, 0, given).repeat_interleave(options.samples, 0),
+      images.size(1), config);
   const int64_t scale = std::max<int64_t>(1, kGridPixels / size);
   write_png(options.out,
-            image_grid(grid_rows(pictures, completed, given, size), scale));
+            image_grid(grid_rows(images, completed, given, size), scale));
   print("half, " + std::to_string(options.samples) +
         " completions, original: " + options.out + "\n");
 }

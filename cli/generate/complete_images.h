@@ -1,4 +1,4 @@
-// `reformer generate DIR` of a model of images: half a picture, and what the
+// `reformer generate DIR` of a model of images: half an image, and what the
 // model makes of the rest.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace reformer::cli {
 
 struct CompleteImagesOptions {
   std::vector<int64_t> images;     // of the validation split
-  std::vector<std::string> files;  // or these pictures; neither: the first 4
+  std::vector<std::string> files;  // or these images; neither: the first 4
   std::string data;                // empty: the run's
   int64_t samples = 3;
   std::string out = "completion.png";
@@ -21,8 +21,8 @@ struct CompleteImagesOptions {
   void add_to(CLI::App& command);
 };
 
-// Writes a grid as PNG, a row for each picture: its upper half, `samples`
-// completions, the original. Throws Error for pictures that are not there.
+// Writes a grid as PNG, a row for each image: its upper half, `samples`
+// completions, the original. Throws Error for images that are not there.
 void complete_images(const CompleteImagesOptions& options,
                      const CompletionConfig& config,
                      const LanguageModel& model);

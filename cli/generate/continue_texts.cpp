@@ -21,14 +21,14 @@ namespace {
 
 constexpr int64_t kDefaultLength = 256;
 
-// The last symbol is never read: a position for each of the others, and one
-// for the start symbol.
+// The last token is never read: a position for each of the others, and one
+// for the start token.
 int64_t checked_length(int64_t asked, const LanguageModel& model,
                        int64_t prompt) {
   const int64_t limit = model.positions().limit();
   const int64_t wanted = asked > 0 ? asked : 1;
   require(prompt <= limit - wanted, "this model has ", limit,
-          " positions: a prompt of ", prompt, " symbols, the longest, leaves ",
+          " positions: a prompt of ", prompt, " tokens, the longest, leaves ",
           std::max<int64_t>(0, limit - prompt), " to generate, not ", wanted,
           "; give a shorter prompt or a smaller --length");
   return asked > 0 ? asked : std::min(kDefaultLength, limit - prompt);
@@ -37,21 +37,21 @@ int64_t checked_length(int64_t asked, const LanguageModel& model,
 // What was drawn: printed at once, or kept while there are several texts.
 class Continuations {
  public:
-  Continuations(const SymbolWriting& writing, int64_t count, int64_t length)
+  Continuations(const TokenWriting& writing, int64_t count, int64_t length)
       : writing_(writing),
         length_(length),
         texts_(static_cast<size_t>(count)),
         report_(/*json=*/false) {}
 
-  void add(const at::Tensor& symbols) {
-    const auto* symbol = symbols.const_data_ptr<int64_t>();
-    if (texts_.size() == 1) return print(writing_.written(*symbol));
-    for (auto& text : texts_) text += writing_.written(*symbol++);
+  void add(const at::Tensor& tokens) {
+    const auto* token = tokens.const_data_ptr<int64_t>();
+    if (texts_.size() == 1) return print(writing_.written(*token));
+    for (auto& text : texts_) text += writing_.written(*token++);
     ++made_;
     if (since_.seconds() < 1) return;
     since_ = Stopwatch();
     report_.progress(std::to_string(made_) + " of " + std::to_string(length_) +
-                     " symbols of " + std::to_string(texts_.size()) + " texts");
+                     " tokens of " + std::to_string(texts_.size()) + " texts");
   }
 
   void end() {
@@ -66,7 +66,7 @@ class Continuations {
   }
 
  private:
-  const SymbolWriting& writing_;
+  const TokenWriting& writing_;
   const int64_t length_;
   std::vector<std::string> texts_;
   int64_t made_ = 0;
@@ -114,7 +114,7 @@ void ContinueTextsOptions::add_to(CLI::App& command) {
       ->excludes(texts);
   command
       .add_option("--length", length,
-                  "symbols to generate [" + std::to_string(kDefaultLength) +
+                  "tokens to generate [" + std::to_string(kDefaultLength) +
                       ", or as many as there are positions]")
       ->check(whole_number(1, kMaxLength))
       ->type_name("N");
@@ -125,15 +125,15 @@ bool ContinueTextsOptions::given() const {
 }
 
 Prompts prompts_of(const ContinueTextsOptions& options, const Config& config) {
-  const SymbolWriting writing(config);
+  const TokenWriting writing(config);
   require(std::count(options.files.begin(), options.files.end(), "-") <= 1,
           "--prompt-file: standard input can be read only once");
   std::vector<std::vector<int64_t>> rows;
   for (const auto& text : options.prompts) {
-    rows.push_back(writing.symbols_of(text));
+    rows.push_back(writing.tokens_of(text));
   }
   for (const auto& file : options.files) {
-    rows.push_back(writing.symbols_of(contents_of(file)));
+    rows.push_back(writing.tokens_of(contents_of(file)));
   }
   if (rows.empty()) rows.emplace_back();
   Prompts prompts;
@@ -142,9 +142,9 @@ Prompts prompts_of(const ContinueTextsOptions& options, const Config& config) {
     prompts.lengths.push_back(static_cast<int64_t>(row.size()));
     longest = std::max(longest, prompts.lengths.back());
   }
-  prompts.symbols =
+  prompts.tokens =
       at::zeros({static_cast<int64_t>(rows.size()), longest}, at::kLong);
-  auto* to = prompts.symbols.mutable_data_ptr<int64_t>();
+  auto* to = prompts.tokens.mutable_data_ptr<int64_t>();
   for (const auto& row : rows) {
     std::copy(row.begin(), row.end(), to);
     to += longest;
@@ -156,22 +156,22 @@ void continue_texts(const Prompts& prompts, int64_t asked,
                     const SamplerConfig& sampling, int64_t rounds,
                     const LanguageModel& model) {
   const auto& stop = stop_requested();
-  const SymbolWriting writing(model.config());
+  const TokenWriting writing(model.config());
   const int64_t length = checked_length(asked, model, prompts.longest());
   Sampler sampler(sampling);
   Decoder decoder(model, prompts.count(), rounds);
   Continuations texts(writing, prompts.count(), length);
   Speed speed{};
   const Stopwatch reading;
-  auto logits = decoder.read(prompts.symbols, prompts.lengths);
+  auto logits = decoder.prefill(prompts.tokens, prompts.lengths);
   synchronize(model.placement().device);
   speed.reading_s = reading.seconds();
   const Stopwatch making;
   while (!stop) {
-    const auto symbols = sampler.draw(logits.narrow(1, 0, writing.count()));
-    texts.add(symbols);
+    const auto tokens = sampler.draw(logits.narrow(1, 0, writing.count()));
+    texts.add(tokens);
     if (++speed.made == length) break;
-    logits = decoder.step(symbols);
+    logits = decoder.step(tokens);
   }
   speed.making_s = making.seconds();
   texts.end();

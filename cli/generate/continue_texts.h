@@ -25,21 +25,21 @@ struct ContinueTextsOptions {
 };
 
 struct Prompts {
-  at::Tensor symbols;            // [prompts, the longest]
+  at::Tensor tokens;             // [prompts, the longest]
   std::vector<int64_t> lengths;  // of each
 
-  int64_t count() const { return symbols.size(0); }
-  int64_t longest() const { return symbols.size(1); }
+  int64_t count() const { return tokens.size(0); }
+  int64_t longest() const { return tokens.size(1); }
 };
 
 // As many as were given, or an empty one. Throws Error for what is no text of
 // the model.
 Prompts prompts_of(const ContinueTextsOptions& options, const Config& config);
 
-// Prints the continuation of one prompt symbol by symbol, those of several,
+// Prints the continuation of one prompt token by token, those of several,
 // which are made together, one after the other at the end, each below a line
 // with its number. Throws Error, before anything is printed, where a prompt
-// leaves no room for `length` symbols (0: 256, or what fits).
+// leaves no room for `length` tokens (0: 256, or what fits).
 void continue_texts(const Prompts& prompts, int64_t length,
                     const SamplerConfig& sampler, int64_t rounds,
                     const LanguageModel& model);

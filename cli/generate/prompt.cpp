@@ -12,44 +12,44 @@ namespace {
 constexpr int64_t kBytes = 256;
 
 int64_t number_in(const std::string& word, int64_t vocabulary) {
-  int64_t symbol = -1;
+  int64_t token = -1;
   const char* end = word.data() + word.size();
-  const auto [stop, fault] = std::from_chars(word.data(), end, symbol);
+  const auto [stop, fault] = std::from_chars(word.data(), end, token);
   require(
-      fault == std::errc() && stop == end && symbol >= 0 && symbol < vocabulary,
+      fault == std::errc() && stop == end && token >= 0 && token < vocabulary,
       "the prompt: numbers from 0 to ", vocabulary - 1,
-      ", this model's symbols, are required, got '", word, "'");
-  return symbol;
+      ", this model's tokens, are required, got '", word, "'");
+  return token;
 }
 
 }  // namespace
 
-SymbolWriting::SymbolWriting(const Config& config)
-    : bytes_(config.task.name == "text" || config.task.name == "images"),
+TokenWriting::TokenWriting(const Config& config)
+    : bytes_(config.task.name == TaskKind::kText ||
+             config.task.name == TaskKind::kImages),
       vocabulary_(config.model.vocabulary) {}
 
-std::vector<int64_t> SymbolWriting::symbols_of(
-    const std::string& prompt) const {
-  std::vector<int64_t> symbols;
+std::vector<int64_t> TokenWriting::tokens_of(const std::string& prompt) const {
+  std::vector<int64_t> tokens;
   if (bytes_) {
-    for (const char c : prompt) symbols.push_back(static_cast<uint8_t>(c));
-    return symbols;
+    for (const char c : prompt) tokens.push_back(static_cast<uint8_t>(c));
+    return tokens;
   }
   std::string words = prompt;
   std::replace(words.begin(), words.end(), ',', ' ');
   std::istringstream rest(words);
   for (std::string word; rest >> word;) {
-    symbols.push_back(number_in(word, vocabulary_));
+    tokens.push_back(number_in(word, vocabulary_));
   }
-  return symbols;
+  return tokens;
 }
 
-std::string SymbolWriting::written(int64_t symbol) const {
-  return bytes_ ? std::string(1, static_cast<char>(symbol))
-                : std::to_string(symbol) + " ";
+std::string TokenWriting::written(int64_t token) const {
+  return bytes_ ? std::string(1, static_cast<char>(token))
+                : std::to_string(token) + " ";
 }
 
-int64_t SymbolWriting::count() const {
+int64_t TokenWriting::count() const {
   return bytes_ ? std::min(vocabulary_, kBytes) : vocabulary_;
 }
 

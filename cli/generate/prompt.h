@@ -9,17 +9,17 @@
 
 namespace reformer::cli {
 
-// Text and images are bytes; the symbols of made-up tasks are numbers,
+// Text and images are bytes; the tokens of made-up tasks are numbers,
 // separated by spaces or commas.
-class SymbolWriting {
+class TokenWriting {
  public:
-  explicit SymbolWriting(const Config& config);
+  explicit TokenWriting(const Config& config);
 
-  // Throws Error for what is no symbol of the model.
-  std::vector<int64_t> symbols_of(const std::string& prompt) const;
-  std::string written(int64_t symbol) const;
+  // Throws Error for what is no token of the model.
+  std::vector<int64_t> tokens_of(const std::string& prompt) const;
+  std::string written(int64_t token) const;
 
-  // The symbols that can be written: those below it.
+  // The tokens that can be written: those below it.
   int64_t count() const;
 
  private:

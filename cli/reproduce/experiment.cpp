@@ -126,7 +126,7 @@ bool Experiment::train_one(const Variant& variant, int64_t seed,
   if (stop) return false;
   Config config = config_of(variant);
   config.train.seed = seed;
-  if (config.task.name == "text" && config.task.data.empty()) {
+  if (config.task.name == TaskKind::kText && config.task.data.empty()) {
     config.task.data = synthetic_text_in(folder_);
   }
   return train_or_resume({"training " + variant.name, folder, config}, device,

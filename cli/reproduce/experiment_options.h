@@ -22,7 +22,7 @@ struct ListRange {
 inline constexpr int64_t kMaxSeeds = 1000;
 
 struct ExperimentOptions {
-  std::string name;  // "figure4": of the config, of the numbers, of the picture
+  std::string name;  // "figure4": of the config, of the numbers, of the plot
   std::string out;
   bool quick = false;
   std::string data;

@@ -124,8 +124,9 @@ void require_not_varied(const ExperimentOptions& options,
 }
 
 void require_data(const ExperimentOptions& options, const TaskConfig& task) {
-  require(!task.data.empty() || task.name == "duplication" ||
-              task.name == "recall" || (options.quick && task.name == "text"),
+  require(!task.data.empty() || task.name == TaskKind::kDuplication ||
+              task.name == TaskKind::kRecall ||
+              (options.quick && task.name == TaskKind::kText),
           options.name,
           " needs a text: --data PATH names it (--quick makes one of its own)");
   require(task.data != "-", "--data -: ", options.name,

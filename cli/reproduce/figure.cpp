@@ -68,7 +68,8 @@ Curve curve_of(const Series& series, int color, EstimateOf&& estimate_of) {
 
 std::string describe(const ExperimentSettings& settings) {
   const Config& config = settings.config;
-  const bool synthetic = config.task.name == "text" && config.task.data.empty();
+  const bool synthetic =
+      config.task.name == TaskKind::kText && config.task.data.empty();
   std::ostringstream text;
   text << config.model.layers << " layers " << config.model.d_model << "/"
        << config.model.d_ff << ", " << config.model.heads
@@ -76,7 +77,8 @@ std::string describe(const ExperimentSettings& settings) {
        << config.train.batch << " a step, " << config.train.steps
        << " steps of " << config.train.optimizer << ", " << settings.seeds
        << (settings.seeds == 1 ? " seed" : " seeds") << "\n"
-       << "data: " << (synthetic ? "synthetic text" : config.task.name + " ")
+       << "data: "
+       << (synthetic ? "synthetic text" : config.task.name.name() + " ")
        << config.task.data << "\n";
   return text.str();
 }
@@ -190,12 +192,12 @@ void write_figure(const Figure& figure) {
   const fs::path numbers = folder / (figure.name + ".jsonl");
   write_file_atomically(numbers, figure.json_lines);
   print("numbers are in " + numbers.string() + "\n");
-  const fs::path picture = folder / (figure.name + ".png");
+  const fs::path plot = folder / (figure.name + ".png");
   try {
-    draw_picture(figure.script, picture.string(), figure.size);
-    print("picture is in " + picture.string() + "\n");
-  } catch (const Error& error) {  // the numbers are worth more than a picture
-    print(std::string("no picture: ") + error.what() + "\n");
+    draw_plot(figure.script, plot.string(), figure.size);
+    print("plot is in " + plot.string() + "\n");
+  } catch (const Error& error) {  // the numbers are worth more than a plot
+    print(std::string("no plot: ") + error.what() + "\n");
   }
 }
 

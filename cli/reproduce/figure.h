@@ -1,4 +1,4 @@
-// What is made of an experiment's curves: a table, JSON lines, a picture.
+// What is made of an experiment's curves: a table, JSON lines, a plot.
 #pragma once
 
 #include <cstdint>
@@ -34,14 +34,14 @@ std::vector<Panel> comparison(const std::vector<Series>& series,
                               const std::string& title,
                               const std::vector<std::string>& shown = {});
 
-// DIR/NAME.jsonl and DIR/NAME.png, with a word on each. Where no picture can be
+// DIR/NAME.jsonl and DIR/NAME.png, with a word on each. Where no plot can be
 // drawn the numbers stay, and it says why.
 struct Figure {
   std::string folder;
   std::string name;
   std::string json_lines;
   Script script;
-  PictureSize size;
+  PlotSize size;
 };
 void write_figure(const Figure& figure);
 

@@ -71,8 +71,8 @@ Config config_of_length(const ExperimentSettings& settings, int64_t length) {
   Config config = settings.config;
   config.train.length = length;
   config.train.batch = tokens / length;
-  config.lsh.n_buckets = 0;             // by length
-  config.model.positions = "sinusoid";  // any length
+  config.lsh.n_buckets = 0;                          // by length
+  config.model.positions = PositionKind::kSinusoid;  // any length
   return config;
 }
 
@@ -82,9 +82,10 @@ std::vector<CostPoint> speed_points(const ExperimentSettings& settings) {
       kFullUpTo, {settings.quick ? int64_t{4096} : kMaxLength})[0];
   for (const int64_t length : lengths_of(settings)) {
     Config config = config_of_length(settings, length);
-    config.model.attention = "full";  // what people would use instead
+    config.model.attention =
+        AttentionKind::kFull;  // what people would use instead
     if (length <= full_up_to) points.push_back({kSpeed, "full", config});
-    config.model.attention = "lsh";
+    config.model.attention = AttentionKind::kLsh;
     for (const int64_t rounds : settings.list(kRounds, {1, 2, 4, 8})) {
       config.lsh.rounds = rounds;
       check(config);

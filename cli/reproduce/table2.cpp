@@ -56,7 +56,8 @@ std::string name_of_rounds(int64_t rounds) {
 // Full attention is full_shared_qk: it has the parameters of LSH attention, so
 // that a model trained with one can be evaluated with the other.
 void set_attention(Config& config, int64_t rounds) {
-  config.model.attention = rounds == kFull ? "full_shared_qk" : "lsh";
+  config.model.attention =
+      rounds == kFull ? AttentionKind::kFullSharedQk : AttentionKind::kLsh;
   if (rounds != kFull) config.lsh.rounds = rounds;
 }
 

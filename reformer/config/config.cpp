@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 
 #include "reformer/base/errors.h"
 #include "reformer/config/bucket_count.h"
 
 namespace reformer {
 namespace {
-
-using Names = std::vector<std::string>;
 
 // Positions and sizes fit int32, in which the kernels keep them; products of
 // two fit int64.
@@ -48,45 +45,6 @@ void require_not_negative(const char* key, double value) {
 void require_positive(const char* key, double value) {
   require(value > 0 && std::isfinite(value), key,
           ": a number above 0 is required, got ", value);
-}
-
-std::string joined(const Names& names) {
-  std::string all;
-  for (const auto& name : names) all += (all.empty() ? "" : ", ") + name;
-  return all;
-}
-
-void require_among(const char* key, const std::string& name,
-                   const Names& allowed) {
-  require(std::find(allowed.begin(), allowed.end(), name) != allowed.end(), key,
-          ": one of ", joined(allowed), " is required, got '", name, "'");
-}
-
-Names split_at_commas(const std::string& list) {
-  Names parts;
-  std::istringstream rest(list + ",");
-  for (std::string part; std::getline(rest, part, ',');) {
-    std::erase(part, ' ');
-    parts.push_back(part);
-  }
-  return parts;
-}
-
-void check_names(const ModelConfig& model) {
-  const auto attentions = split_at_commas(model.attention);
-  for (const auto& name : attentions) {
-    require_among("model.attention", name,
-                  {"full", "full_shared_qk", "local", "lsh"});
-  }
-  const auto count = static_cast<int64_t>(attentions.size());
-  require(count <= model.layers,
-          "model.attention: at most model.layers = ", model.layers,
-          " names are required, got ", count);
-  require_among("model.block", model.block,
-                {"reversible", "stored", "residual"});
-  require_among("model.activation", model.activation, {"relu", "gelu"});
-  require_among("model.positions", model.positions,
-                {"learned", "axial", "sinusoid", "rotary"});
 }
 
 void check_heads(const ModelConfig& model) {
@@ -151,11 +109,13 @@ void check_model(const ModelConfig& model) {
           "model.successor_fraction: ", model.successor_fraction, " of ",
           model.heads, " heads is none; at least ", 1.0 / double(model.heads),
           " is required, or 0");
-  require(successors < model.heads || model.positions != "rotary",
+  require(successors < model.heads || model.positions != PositionKind::kRotary,
           "model.successor_fraction: ", model.successor_fraction,
           " leaves no head that rotary positions could turn; at most ",
           double(model.heads - 1) / double(model.heads), " is required");
-  check_names(model);
+  require(model.attention.count() <= model.layers,
+          "model.attention: at most model.layers = ", model.layers,
+          " names are required, got ", model.attention.count());
   check_heads(model);
 }
 
@@ -185,21 +145,13 @@ void check_train_counts(const TrainConfig& train) {
 }
 
 void check_optimizer(const TrainConfig& train) {
-  require_among("train.optimizer", train.optimizer,
-                {"adafactor", "adam", "adamw", "muon"});
-  require_among("train.precision", train.precision,
-                {"auto", "float32", "bfloat16"});
-  require_among("train.parameters", train.parameters, {"device", "host"});
   require_not_negative("train.device_memory", train.device_memory);
-  require_among("train.graph", train.graph, {"auto", "on", "off"});
-  require(train.graph != "on" || train.parameters == "device",
-          "train.graph: auto or off is required with train.parameters = host, "
-          "got on");
-  require(train.graph != "on" || train.accumulate == 1,
-          "train.graph: auto or off is required with train.accumulate = ",
+  require(train.cuda_graph != GraphUse::kOn || !train.offload,
+          "train.cuda_graph: auto or off is required with train.offload, got "
+          "on");
+  require(train.cuda_graph != GraphUse::kOn || train.accumulate == 1,
+          "train.cuda_graph: auto or off is required with train.accumulate = ",
           train.accumulate, ", got on");
-  require_among("train.schedule", train.schedule,
-                {"constant", "rsqrt", "cosine"});
   require_positive("train.learning_rate", train.learning_rate);
   require_not_negative("train.weight_decay", train.weight_decay);
   require_below_one("train.beta1", train.beta1);
@@ -208,20 +160,20 @@ void check_optimizer(const TrainConfig& train) {
   require_positive("train.epsilon", train.epsilon);
   require_not_negative("train.clip", train.clip);
   require_not_negative("train.minutes", train.minutes);
-  require(train.weight_decay == 0 || train.optimizer == "adamw" ||
-              train.optimizer == "muon",
+  require(train.weight_decay == 0 || train.optimizer == OptimizerKind::kAdamw ||
+              train.optimizer == OptimizerKind::kMuon,
           "train.weight_decay: 0 is required, ", train.optimizer,
           " has none; got ", train.weight_decay);
-  require(train.schedule != "cosine" || train.steps > train.warmup,
+  require(train.schedule != ScheduleKind::kCosine || train.steps > train.warmup,
           "train.steps: more than train.warmup = ", train.warmup,
           " is required by the cosine schedule, got ", train.steps);
 }
 
 void check_duplication(const Config& config) {
-  require_within("task.symbols", config.task.symbols, 1);
-  const int64_t needed = config.task.symbols + 1;
+  require_within("task.alphabet", config.task.alphabet, 1);
+  const int64_t needed = config.task.alphabet + 1;
   require(config.model.vocabulary >= needed,
-          "model.vocabulary: at least task.symbols + 1 = ", needed,
+          "model.vocabulary: at least task.alphabet + 1 = ", needed,
           " is required, got ", config.model.vocabulary);
   const int64_t length = config.train.length;
   require(length >= 4 && length % 2 == 0,
@@ -232,21 +184,21 @@ void check_duplication(const Config& config) {
 
 void check_recall(const Config& config) {
   const auto& task = config.task;
-  require_within("task.symbols", task.symbols, 2, kLargest / 2);
+  require_within("task.alphabet", task.alphabet, 2, kLargest / 2);
   require_within("task.key_length", task.key_length, 1, kLongestKey);
-  require(config.model.vocabulary >= 2 * task.symbols,
-          "model.vocabulary: at least 2 task.symbols = ", 2 * task.symbols,
+  require(config.model.vocabulary >= 2 * task.alphabet,
+          "model.vocabulary: at least 2 task.alphabet = ", 2 * task.alphabet,
           " is required by recall, got ", config.model.vocabulary);
   const int64_t least = 2 * (task.key_length + 1);
   require(config.train.length >= least, "train.length: at least ", least,
           ", two keys with their values, is required by recall, got ",
           config.train.length);
-  const std::vector<int64_t> factors(size_t(task.key_length), task.symbols);
+  const std::vector<int64_t> factors(size_t(task.key_length), task.alphabet);
   const int64_t pairs = recall_pairs(config);
   const int64_t keys = product_up_to(pairs, factors);
   require(keys >= pairs, "task.key_length: at least ", pairs,
           " keys are required by train.length = ", config.train.length,
-          ", got task.symbols^", task.key_length, " = ", keys);
+          ", got task.alphabet^", task.key_length, " = ", keys);
 }
 
 void check_images(const Config& config) {
@@ -258,20 +210,19 @@ void check_images(const Config& config) {
 }
 
 void check_task(const Config& config) {
-  const auto& name = config.task.name;
-  require_among("task.name", name, {"text", "images", "duplication", "recall"});
-  if (name == "duplication") {
+  const TaskKind name = config.task.name;
+  if (name == TaskKind::kDuplication) {
     check_duplication(config);
     return;
   }
-  if (name == "recall") {
+  if (name == TaskKind::kRecall) {
     check_recall(config);
     return;
   }
   require(config.model.vocabulary >= kBytes, "model.vocabulary: at least ",
-          kBytes, ", one for each byte, is required by ", name, ", got ",
-          config.model.vocabulary);
-  if (name == "images") check_images(config);
+          kBytes, ", one for each byte, is required by ", config.task.name,
+          ", got ", config.model.vocabulary);
+  if (name == TaskKind::kImages) check_images(config);
 }
 
 // Bytes are counted in int64, a million times what a machine has. Predictions
@@ -300,11 +251,10 @@ void check_products(const Config& config) {
 
 }  // namespace
 
-std::vector<std::string> layer_attentions(const ModelConfig& model) {
-  const auto names = split_at_commas(model.attention);
-  std::vector<std::string> layers;
+std::vector<AttentionKind> layer_attentions(const ModelConfig& model) {
+  std::vector<AttentionKind> layers;
   for (int64_t layer = 0; layer < model.layers; ++layer) {
-    layers.push_back(names[static_cast<size_t>(layer) % names.size()]);
+    layers.push_back(model.attention.of_layer(layer));
   }
   return layers;
 }
@@ -314,7 +264,7 @@ int64_t successor_heads(const ModelConfig& model) {
 }
 
 int64_t rotary_pairs(const ModelConfig& model) {
-  return model.positions == "rotary" ? head_size(model) / 2 : 0;
+  return model.positions == PositionKind::kRotary ? head_size(model) / 2 : 0;
 }
 
 int64_t recall_pairs(const Config& config) {
@@ -332,13 +282,12 @@ void check(const Config& config) {
   check_train_counts(config.train);
   check_optimizer(config.train);
   check_task(config);
-  if (config.model.positions == "axial") {
+  if (config.model.positions == PositionKind::kAxial) {
     check_axial(config.model, config.train.length);
   }
-  require(
-      config.train.parameters == "device" || config.model.block == "reversible",
-      "train.parameters: device is required by model.block = ",
-      config.model.block, ", got host");
+  require(!config.train.offload || config.model.block == BlockKind::kReversible,
+          "train.offload: false is required by model.block = ",
+          config.model.block, ", got true");
   check_products(config);
 }
 

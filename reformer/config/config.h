@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reformer/config/choices.h"
 #include "reformer/config/lsh_config.h"
 
 namespace reformer {
@@ -17,12 +18,12 @@ struct ModelConfig {
   int64_t heads = 8;
   int64_t d_head = 0;
   int64_t vocabulary = 256;
-  std::string attention = "lsh";
+  AttentionKinds attention = AttentionKind::kLsh;
   double successor_fraction = 0;
-  std::string block = "reversible";
-  std::string activation = "gelu";
+  Choice<BlockKind> block = BlockKind::kReversible;
+  Choice<ActivationKind> activation = ActivationKind::kGelu;
   double dropout = 0;
-  std::string positions = "learned";
+  Choice<PositionKind> positions = PositionKind::kLearned;
   std::vector<int64_t> axial_shape;
   std::vector<int64_t> axial_dims;
   int64_t feed_forward_chunk = 0;
@@ -35,13 +36,14 @@ struct ModelConfig {
     v("model.d_ff", d_ff, "inner width of the feed-forward");
     v("model.heads", heads, "attention heads");
     v("model.d_head", d_head, "width of a head (d_k); 0: d_model / heads");
-    v("model.vocabulary", vocabulary, "symbols");
+    v("model.vocabulary", vocabulary, "tokens");
     v("model.attention", attention,
       "full, full_shared_qk, local or lsh; a comma-separated list is repeated "
       "over the layers");
     v("model.successor_fraction", successor_fraction,
-      "of the heads, in which a key offers the value of the position after it, "
-      "what came next the last time; not in full attention; 0: the paper's");
+      "share of the heads whose keys offer the value of the position after "
+      "them: what came next the last time; not in full attention; 0: the "
+      "paper's");
     v("model.block", block,
       "reversible (the paper's, inputs rebuilt), stored (the same function, "
       "activations kept: faster, with memory for every layer) or residual "
@@ -68,9 +70,9 @@ struct TrainConfig {
   int64_t length = 4096;
   int64_t seed = 0;
   int64_t accumulate = 1;
-  std::string optimizer = "adamw";
+  Choice<OptimizerKind> optimizer = OptimizerKind::kAdamw;
   double learning_rate = 1e-3;
-  std::string schedule = "constant";
+  Choice<ScheduleKind> schedule = ScheduleKind::kConstant;
   int64_t warmup = 0;
   double weight_decay = 0;
   double beta1 = 0.9;
@@ -84,19 +86,20 @@ struct TrainConfig {
   int64_t keep = 2;
   int64_t log_every = 10;
   double minutes = 0;
-  std::string precision = "auto";
-  std::string graph = "auto";
+  Choice<Precision> precision = Precision::kAuto;
+  Choice<GraphUse> cuda_graph = GraphUse::kAuto;
   bool deterministic = true;
-  std::string parameters = "device";
+  bool offload = false;
   double device_memory = 0;
 
   template <class Visitor>
   void visit(Visitor&& v) {
     v("train.steps", steps, "optimizer steps");
-    v("train.batch", batch, "sequences a step");
+    v("train.batch", batch, "sequences of a batch");
     v("train.length", length, "positions of a sequence");
     v("train.seed", seed, "seed of parameters, data, hashes and dropout");
-    v("train.accumulate", accumulate, "batches whose gradients make one step");
+    v("train.accumulate", accumulate,
+      "gradient accumulation: batches whose gradients make one step");
     v("train.optimizer", optimizer,
       "adafactor, adam, adamw or muon (of the blocks' matrices; adamw's of the "
       "rest)");
@@ -122,19 +125,20 @@ struct TrainConfig {
     v("train.keep", keep, "checkpoints to keep, besides the best");
     v("train.log_every", log_every, "steps between lines of metrics");
     v("train.precision", precision,
-      "of products and attention: float32, bfloat16 (GPU only), or auto: "
+      "of matmuls and attention: float32, bfloat16 (mixed precision, GPU "
+      "only), or auto: "
       "bfloat16 on a GPU, float32 on a CPU");
-    v("train.graph", graph,
-      "a GPU repeats the recorded launches of a step: on, off, or auto: where "
-      "they are so small that the host could not ask for them in time, and "
+    v("train.cuda_graph", cuda_graph,
+      "a GPU replays the captured launches of a step: on, off, or auto: where "
+      "they are so small that the host could not launch them in time, and "
       "memory suffices");
     v("train.deterministic", deterministic,
       "the same bits every time on the same GPU; false: layers of full "
       "attention take kernels whose gradients add in any order, in half the "
       "time or less, nothing else changes");
-    v("train.parameters", parameters,
-      "where those of the blocks live, with their optimizer state: device, or "
-      "host, from where each block's arrive ahead of its computation");
+    v("train.offload", offload,
+      "parameters of the blocks and their optimizer state live in the host's "
+      "memory, from where each block's arrive ahead of its computation");
     v("train.device_memory", device_memory,
       "GiB of a GPU that may be used; 0: all there are");
     v("train.minutes", minutes, "stop after so many minutes; 0: after steps");
@@ -142,12 +146,12 @@ struct TrainConfig {
 };
 
 struct TaskConfig {
-  std::string name = "text";
+  Choice<TaskKind> name = TaskKind::kText;
   std::string data;
   std::string validation;
   std::string test;
   std::string cache;
-  int64_t symbols = 127;
+  int64_t alphabet = 127;
   int64_t key_length = 2;
   int64_t image_size = 64;
 
@@ -165,10 +169,10 @@ struct TaskConfig {
     v("task.cache", cache,
       "folder of what was decoded; empty: $XDG_CACHE_HOME/reformer or "
       "~/.cache/reformer");
-    v("task.symbols", symbols,
-      "duplication: symbols besides the separator; recall: those of keys, and "
+    v("task.alphabet", alphabet,
+      "duplication: tokens besides the separator; recall: those of keys, and "
       "as many of values");
-    v("task.key_length", key_length, "recall: symbols of a key");
+    v("task.key_length", key_length, "recall: tokens of a key");
     v("task.image_size", image_size,
       "images: pixels of a side; train.length is 3 image_size^2");
   }
@@ -190,7 +194,7 @@ struct Config {
 };
 
 // The attention of each layer, model.attention repeated over model.layers.
-std::vector<std::string> layer_attentions(const ModelConfig& model);
+std::vector<AttentionKind> layer_attentions(const ModelConfig& model);
 
 // What 0 stands for: d_model / heads.
 int64_t head_size(const ModelConfig& model);

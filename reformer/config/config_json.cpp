@@ -8,6 +8,7 @@
 #include "reformer/base/errors.h"
 #include "reformer/base/json_text.h"
 #include "reformer/base/nearest_name.h"
+#include "reformer/base/note.h"
 
 namespace reformer {
 namespace {
@@ -45,9 +46,16 @@ void assign(const char* key, std::string& setting, const Json& value) {
   setting = value.get<std::string>();
 }
 
-void assign(const char* key, Window& setting, const Json& value) {
+template <class E>
+void assign(const char* key, Choice<E>& setting, const Json& value) {
+  require_type(value.is_string(), key,
+               ("one of " + setting.all_names()).c_str(), value);
+  setting = value.get<std::string>();
+}
+
+void assign(const char* key, AttentionKinds& setting, const Json& value) {
   require_type(value.is_string(), key, "a string", value);
-  setting = window_named(value.get<std::string>());
+  setting = value.get<std::string>();
 }
 
 void assign(const char* key, std::vector<int64_t>& setting, const Json& value) {
@@ -61,7 +69,11 @@ template <class T>
 Json json_of(const T& setting) {
   return setting;
 }
-Json json_of(const Window& setting) { return name_of(setting); }
+template <class E>
+Json json_of(const Choice<E>& setting) {
+  return setting.name();
+}
+Json json_of(const AttentionKinds& setting) { return setting.names(); }
 
 // What a value on the command line is in JSON. Text that is not JSON stays a
 // string, which `assign` refuses with a message that shows it.
@@ -78,7 +90,13 @@ Json json_of_text(const T&, const std::string& text) {
   return parsed_or_string(text, text);
 }
 Json json_of_text(const std::string&, const std::string& text) { return text; }
-Json json_of_text(const Window&, const std::string& text) { return text; }
+template <class E>
+Json json_of_text(const Choice<E>&, const std::string& text) {
+  return text;
+}
+Json json_of_text(const AttentionKinds&, const std::string& text) {
+  return text;
+}
 Json json_of_text(const std::vector<int64_t>&, const std::string& text) {
   return parsed_or_string("[" + text + "]", text);
 }
@@ -132,7 +150,36 @@ bool is_section(const std::string& key) {
               nearest_name(shown, known_keys()));
 }
 
-void set_from_json(Config& config, const std::string& key, const Json& value) {
+// Settings that older programs called otherwise. What a value was called then
+// is what it means now, but for those of `train.parameters`.
+struct RenamedKey {
+  const char* old_key;
+  const char* key;
+};
+constexpr RenamedKey kRenamed[] = {{"task.symbols", "task.alphabet"},
+                                   {"train.graph", "train.cuda_graph"},
+                                   {"train.parameters", "train.offload"}};
+
+Json renamed_value(const std::string& old_key, const Json& value) {
+  if (old_key != "train.parameters") return value;
+  require_type(value == "host" || value == "device", old_key.c_str(),
+               "device or host", value);
+  return value == "host";
+}
+
+// Takes an old key's new name, with a note.
+void rename_key(std::string& key, Json& value) {
+  for (const auto& renamed : kRenamed) {
+    if (key != renamed.old_key) continue;
+    value = renamed_value(key, value);
+    note(key + " is now called " + renamed.key);
+    key = renamed.key;
+    return;
+  }
+}
+
+void set_from_json(Config& config, std::string key, Json value) {
+  rename_key(key, value);
   if (with_setting(config, key, [&](const char* name, auto& setting) {
         assign(name, setting, value);
       })) {
@@ -196,6 +243,12 @@ void set_config_value(Config& config, const std::string& assignment) {
           assignment, "'");
   const std::string key = assignment.substr(0, equals);
   const std::string text = assignment.substr(equals + 1);
+  for (const auto& renamed : kRenamed) {
+    if (key == renamed.old_key) {
+      set_from_json(config, key, parsed_or_string(text, text));
+      return;
+    }
+  }
   const bool found =
       with_setting(config, key, [&](const char* name, auto& setting) {
         assign(name, setting, json_of_text(setting, text));

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <string_view>
+
+#include "reformer/config/choice.h"
 
 namespace reformer {
 
@@ -12,15 +14,18 @@ enum class Window {
   kTrailing,  // the last chunk_length places: exactly causal
 };
 
-std::string name_of(Window window);            // "chunk", "trailing"
-Window window_named(const std::string& name);  // throws Error
+template <>
+struct ChoiceNames<Window> {
+  static constexpr std::string_view key = "lsh.window";
+  static constexpr std::string_view names[] = {"chunk", "trailing"};
+};
 
 struct LshConfig {
   int64_t rounds = 4;
   int64_t chunk_length = 128;
   int64_t n_buckets = 0;
   int64_t local_window = 0;
-  Window window = Window::kTrailing;
+  Choice<Window> window = Window::kTrailing;
   bool causal = true;
 
   template <class Visitor>

@@ -14,7 +14,7 @@ namespace reformer {
               "); get it again, or leave it out");
 }
 
-// Counts what goes in and what comes out. Text and pictures become some ten
+// Counts what goes in and what comes out. Text and images become some ten
 // times as long; a file that becomes a thousand times as long, and longer than
 // a gibibyte, was made to fill a disk.
 class Expansion {

@@ -13,7 +13,7 @@ namespace reformer {
 namespace {
 
 // A member as it was read, and what became of it.
-struct Picture {
+struct ReadImage {
   std::string name;
   std::string bytes;
   std::vector<uint8_t> rgb;  // of the square
@@ -29,7 +29,7 @@ class ImageDecoder {
 
   void take(const std::string& name, ByteStream& member) {
     if (is_image_name(name)) {
-      take_picture(name, member);
+      take_image(name, member);
     } else if (name.ends_with(".npy")) {
       take_array(name, member);
     }
@@ -39,11 +39,11 @@ class ImageDecoder {
   void flush() {
     parallel_tasks(static_cast<int64_t>(read_.size()),
                    [&](int64_t i) { decode(read_[static_cast<size_t>(i)]); });
-    for (const auto& picture : read_) {
-      if (picture.fault.empty()) {
-        put(picture.name, picture.rgb);
+    for (const auto& image : read_) {
+      if (image.fault.empty()) {
+        put(image.name, image.rgb);
       } else {
-        skip(picture);
+        skip(image);
       }
     }
     read_.clear();
@@ -56,54 +56,52 @@ class ImageDecoder {
     const auto kept = static_cast<int64_t>(decoded_.labels.size());
     const int64_t all = kept + decoded_.skipped;
     require(all > 0, source_,
-            ": no picture in it; PNG or JPEG files, or .npz files of "
+            ": no image in it; PNG or JPEG files, or .npz files of "
             "ImageNet64, are required");
     require(100 * decoded_.skipped <= all, source_, ": ", decoded_.skipped,
-            " of ", all,
-            " pictures cannot be read, more than 1%; the first is ",
+            " of ", all, " images cannot be read, more than 1%; the first is ",
             first_fault_);
     if (decoded_.skipped > 0) {
-      observer.warned(
-          source_ + ": " + std::to_string(decoded_.skipped) + " of " +
-          std::to_string(all) +
-          " pictures cannot be read and are left out; the first is " +
-          first_fault_);
+      observer.warned(source_ + ": " + std::to_string(decoded_.skipped) +
+                      " of " + std::to_string(all) +
+                      " images cannot be read and are left out; the first is " +
+                      first_fault_);
     }
     return decoded_;
   }
 
  private:
-  static constexpr size_t kPictures = 256;  // decoded at once, at most
+  static constexpr size_t kImages = 256;  // decoded at once, at most
   static constexpr size_t kReadBytes = 64 << 20;
   static constexpr size_t kDecodedBytes = 256 << 20;
-  static constexpr size_t kMostBytes = 256 << 20;  // of one picture
+  static constexpr size_t kMostBytes = 256 << 20;  // of one image
 
-  void take_picture(const std::string& name, ByteStream& member) {
-    Picture picture{name, {}, {}, {}};
+  void take_image(const std::string& name, ByteStream& member) {
+    ReadImage image{name, {}, {}, {}};
     try {
-      picture.bytes = read_all(member, kMostBytes);
+      image.bytes = read_all(member, kMostBytes);
     } catch (const Error& error) {
-      picture.fault = error.what();
+      image.fault = error.what();
     }
-    read_bytes_ += picture.bytes.size();
-    read_.push_back(std::move(picture));
+    read_bytes_ += image.bytes.size();
+    read_.push_back(std::move(image));
     const size_t decoded_bytes =
         read_.size() * 3 * size_t(image_size_ * image_size_);
-    if (read_.size() == kPictures || read_bytes_ > kReadBytes ||
+    if (read_.size() == kImages || read_bytes_ > kReadBytes ||
         decoded_bytes > kDecodedBytes) {
       flush();
     }
   }
 
-  void decode(Picture& picture) const {
-    if (!picture.fault.empty()) return;
-    const auto* bytes = reinterpret_cast<const uint8_t*>(picture.bytes.data());
+  void decode(ReadImage& image) const {
+    if (!image.fault.empty()) return;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(image.bytes.data());
     try {
-      picture.rgb =
-          square_image(decode_image({bytes, picture.bytes.size()}), image_size_)
+      image.rgb =
+          square_image(decode_image({bytes, image.bytes.size()}), image_size_)
               .rgb;
     } catch (const Error& error) {
-      picture.fault = error.what();
+      image.fault = error.what();
     }
   }
 
@@ -153,15 +151,15 @@ class ImageDecoder {
     append_(rgb);
   }
 
-  void skip(const Picture& picture) {
+  void skip(const ReadImage& image) {
     if (decoded_.skipped++ > 0) return;
-    first_fault_ = picture.name + " (" + picture.fault + ")";
+    first_fault_ = image.name + " (" + image.fault + ")";
   }
 
   std::string source_;
   int64_t image_size_;
   const AppendPayload& append_;
-  std::vector<Picture> read_;
+  std::vector<ReadImage> read_;
   size_t read_bytes_ = 0;
   Decoded decoded_;
   std::string first_fault_;

@@ -1,4 +1,4 @@
-// Pictures from a folder, an archive or NumPy arrays, all of one size.
+// Images from a folder, an archive or NumPy arrays, all of one size.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ ImageSplit split_named(const std::string& name);
 // Taken are PNG and JPEG files, each as square_image makes it, and the rows of
 // .npy arrays [n, 3 side side] of uint8, planes of red, green and blue, as
 // ImageNet64 has them in its .npz files (the arrays named labels and mean are
-// left out). Damaged pictures are skipped and counted: `observer` is told.
+// left out). Damaged images are skipped and counted: `observer` is told.
 // Throws Error when more than 1% are, or there is none.
 std::shared_ptr<const CacheFile> open_images(const std::string& path,
                                              int64_t image_size,

@@ -16,7 +16,7 @@ bool begins_with(std::span<const uint8_t> bytes, std::string_view magic) {
                     [](char a, uint8_t b) { return uint8_t(a) == b; });
 }
 
-std::mutex large_pictures;
+std::mutex large_images;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ void require_possible_size(const char* format, int64_t width, int64_t height,
 
 DecodingTurn::DecodingTurn(int64_t width, int64_t height) {
   constexpr int64_t kLarge = int64_t{1} << 24;
-  if (width * height > kLarge) alone_ = std::unique_lock(large_pictures);
+  if (width * height > kLarge) alone_ = std::unique_lock(large_images);
 }
 
 bool is_image_name(const std::string& name) {

@@ -1,4 +1,4 @@
-// Pictures in memory.
+// Images in memory.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Image {
   std::vector<uint8_t> rgb;  // [height, width, 3]
 };
 
-// What no picture of a data set exceeds, but a damaged header may.
+// What no image of a data set exceeds, but a damaged header may.
 inline constexpr int64_t kMostPixels = int64_t{1} << 27;
 
 // Throws Error unless a file of so many bytes can hold so many pixels, at most
@@ -24,7 +24,7 @@ inline constexpr int64_t kMostPixels = int64_t{1} << 27;
 void require_possible_size(const char* format, int64_t width, int64_t height,
                            size_t bytes);
 
-// Held while a picture is decoded. Those of more than 2^24 pixels wait for each
+// Held while an image is decoded. Those of more than 2^24 pixels wait for each
 // other: a gigabyte for each of many threads could be more than there is.
 class DecodingTurn {
  public:
@@ -34,7 +34,7 @@ class DecodingTurn {
   std::unique_lock<std::mutex> alone_;
 };
 
-// Names of files that are taken for pictures: .png, .jpg, .jpeg.
+// Names of files that are taken for images: .png, .jpg, .jpeg.
 bool is_image_name(const std::string& name);
 
 // A PNG or a JPEG, by its first bytes, not by its name. Grey becomes RGB,

@@ -9,13 +9,13 @@ namespace {
 constexpr int64_t kMargin = 4;  // pixels
 constexpr uint8_t kWhite = 255;
 
-void paste(const Image& picture, int64_t scale, int64_t left, int64_t top,
+void paste(const Image& image, int64_t scale, int64_t left, int64_t top,
            Image& grid) {
-  for (int64_t y = 0; y < picture.height * scale; ++y) {
-    for (int64_t x = 0; x < picture.width * scale; ++x) {
-      const int64_t from = (y / scale * picture.width + x / scale) * 3;
+  for (int64_t y = 0; y < image.height * scale; ++y) {
+    for (int64_t x = 0; x < image.width * scale; ++x) {
+      const int64_t from = (y / scale * image.width + x / scale) * 3;
       const int64_t to = ((top + y) * grid.width + left + x) * 3;
-      std::copy_n(picture.rgb.begin() + from, 3, grid.rgb.begin() + to);
+      std::copy_n(image.rgb.begin() + from, 3, grid.rgb.begin() + to);
     }
   }
 }
@@ -35,8 +35,8 @@ Image image_grid(const std::vector<std::vector<Image>>& rows, int64_t scale) {
   int64_t top = kMargin;
   for (const auto& row : rows) {
     int64_t left = kMargin;
-    for (const auto& picture : row) {
-      paste(picture, scale, left, top, grid);
+    for (const auto& image : row) {
+      paste(image, scale, left, top, grid);
       left += step_x;
     }
     top += step_y;

@@ -1,4 +1,4 @@
-// Pictures side by side.
+// Images side by side.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace reformer {
 
-// Rows of pictures of one size, each of their pixels a square of `scale`, with
+// Rows of images of one size, each of their pixels a square of `scale`, with
 // white between and around them. Rows may have different lengths.
 Image image_grid(const std::vector<std::vector<Image>>& rows, int64_t scale);
 

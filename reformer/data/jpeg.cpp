@@ -19,7 +19,7 @@ namespace {
 
 // libjpeg goes on with grey where data is missing, and only warns of it.
 // Other warnings, such as bytes too many between two segments, leave the
-// picture whole.
+// image whole.
 void take_message(j_common_ptr jpeg, int level) {
   const int code = jpeg->err->msg_code;
   if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) {

@@ -16,8 +16,8 @@ namespace {
 // The folder of the libtorch_cpu.so that this process runs.
 std::string torch_folder() {
   Dl_info info{};
-  const void* symbol = reinterpret_cast<const void*>(&c10::GetAllocator);
-  if (dladdr(symbol, &info) == 0 || info.dli_fname == nullptr) return "";
+  const void* token = reinterpret_cast<const void*>(&c10::GetAllocator);
+  if (dladdr(token, &info) == 0 || info.dli_fname == nullptr) return "";
   const std::string path = info.dli_fname;  // libc10.so lies beside it
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);

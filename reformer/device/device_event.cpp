@@ -28,10 +28,10 @@ void DeviceEvent::delay_current_stream() const {
   if (event_) event_->block(current_stream(event_->device()));
 }
 
-SideStream::SideStream(c10::Device device, bool to_record) {
+SideStream::SideStream(c10::Device device, bool to_capture) {
   if (device.is_cpu()) return;
   stream_ = c10::impl::VirtualGuardImpl(device.type())
-                .getStreamFromGlobalPool(device, /*isHighPriority=*/to_record);
+                .getStreamFromGlobalPool(device, /*isHighPriority=*/to_capture);
 }
 
 void SideStream::run(const std::function<void()>& work) const {

@@ -32,9 +32,9 @@ class DeviceEvent {
 // A queue beside the one that computes.
 class SideStream {
  public:
-  // LibTorch lends the same few streams again and again. Those to record on
-  // come from another pool, so that nobody else's work is recorded with it.
-  explicit SideStream(c10::Device device, bool to_record = false);
+  // LibTorch lends the same few streams again and again. Those to capture on
+  // come from another pool, so that nobody else's work is captured with it.
+  explicit SideStream(c10::Device device, bool to_capture = false);
 
   // Calls `work` with this as the current stream.
   void run(const std::function<void()>& work) const;

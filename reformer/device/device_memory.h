@@ -14,8 +14,8 @@ int64_t device_memory_bytes(c10::Device device);
 // memory aside; what would need more is out of memory, a c10::Error.
 void limit_device_memory(c10::Device device, double gibibytes);
 
-// Memory that serves one recording (DeviceGraph) and nobody else: a repeated
-// graph writes to the places it was recorded with. From begin to end whatever
+// Memory that serves one capture (CudaGraph) and nobody else: a replayed
+// graph writes to the places it was captured with. From begin to end whatever
 // is allocated on `stream` comes from here. Tensors may outlive it.
 class MemoryPool {
  public:

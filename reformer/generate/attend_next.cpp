@@ -7,7 +7,7 @@
 
 #include "reformer/base/errors.h"
 #include "reformer/device/device.h"
-#include "reformer/generate/decode_attention.h"
+#include "reformer/generate/attend_next_cpu.h"
 #include "reformer/ops/checks.h"
 
 namespace reformer {
@@ -29,7 +29,7 @@ void check_position(const NextPosition& next, const KeyValueCache& cache) {
 
 at::Tensor attend_on_cpu(const NextPosition& next,
                          const EarlierPositions& earlier, KeyValueCache& cache,
-                         BucketMembers& members) {
+                         BucketHistory& history) {
   check_position(next, cache);
   const int64_t* given = next.position.const_data_ptr<int64_t>();
   const std::vector<int64_t> position(given, given + cache.batch());
@@ -40,16 +40,16 @@ at::Tensor attend_on_cpu(const NextPosition& next,
             position[row], ", it has ", cache.lengths()[row]);
     attended.ranges.push_back(range_of(earlier, position[row]));
   }
-  attended.lists = members.last(next.buckets);
+  attended.lists = history.last(next.buckets);
   const std::vector<int64_t> one_each(cache.batch(), 1);
   cache.write(next.k.defined() ? next.k : next.q, next.v, one_each);
-  const auto output = decode_attention(next.q, cache, attended);
-  members.append(next.buckets, position, one_each);  // ends the lists above
+  const auto output = attend_next_cpu(next.q, cache, attended);
+  history.append(next.buckets, position, one_each);  // ends the lists above
   return output;
 }
 
 void check(const NextPosition& next, const EarlierPositions& earlier,
-           const KeyValueCache& cache, const BucketMembers& members) {
+           const KeyValueCache& cache, const BucketHistory& history) {
   const auto& config = cache.config();
   const int64_t farthest =
       earlier.last + std::max<int64_t>(earlier.chunk - 1, 0);
@@ -65,9 +65,9 @@ void check(const NextPosition& next, const EarlierPositions& earlier,
           at::toString(next.q.scalar_type()), " ", next.q.sizes());
   check_like(kOp, "v", next.v, "q", next.q);
   if (next.k.defined()) check_like(kOp, "k", next.k, "q", next.q);
-  const auto& shape = members.shape();
+  const auto& shape = history.shape();
   require(config.marks == shape.rounds, kOp, ": the cache has ", config.marks,
-          " marks, the members ", shape.rounds, " rounds");
+          " marks, the history ", shape.rounds, " rounds");
   check_position(next, cache);
   if (shape.rounds == 0) return;
   check_bucket_shape(kOp, next.buckets);
@@ -79,7 +79,7 @@ void check(const NextPosition& next, const EarlierPositions& earlier,
 
 template <class T>
 void run(const NextPosition& next, const EarlierPositions& earlier,
-         const KeyValueCache& cache, const BucketMembers& members,
+         const KeyValueCache& cache, const BucketHistory& history,
          const at::Tensor& output) {
   const auto q = with_contiguous_rows(next.q);
   const auto k = next.k.defined() ? with_contiguous_rows(next.k) : q;
@@ -93,7 +93,7 @@ void run(const NextPosition& next, const EarlierPositions& earlier,
   if (buckets.defined()) args.buckets = buckets.const_data_ptr<uint16_t>();
   args.position = next.position.const_data_ptr<int64_t>();
   args.pages = cache.pages<T>();
-  args.rings = members.rings();
+  args.history = history.history();
   args.earlier = earlier;
   args.longest = cache.room();
   args.unit_keys = cache.shared_qk();
@@ -115,15 +115,15 @@ void run(const NextPosition& next, const EarlierPositions& earlier,
 
 at::Tensor attend_next(const NextPosition& next,
                        const EarlierPositions& earlier, KeyValueCache& cache,
-                       BucketMembers& members) {
+                       BucketHistory& history) {
   if (cache.config().device.is_cpu()) {
-    return attend_on_cpu(next, earlier, cache, members);
+    return attend_on_cpu(next, earlier, cache, history);
   }
-  check(next, earlier, cache, members);
+  check(next, earlier, cache, history);
   const auto output = at::empty(next.q.sizes(), next.q.options());
   cache.type() == at::kBFloat16
-      ? run<kernels::Bf16>(next, earlier, cache, members, output)
-      : run<float>(next, earlier, cache, members, output);
+      ? run<kernels::Bf16>(next, earlier, cache, history, output)
+      : run<float>(next, earlier, cache, history, output);
   return output;
 }
 

@@ -4,7 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "reformer/generate/bucket_members.h"
+#include "reformer/generate/bucket_history.h"
 #include "reformer/generate/key_value_cache.h"
 #include "reformer/kernels/attend_next.h"
 
@@ -21,16 +21,16 @@ struct NextPosition {
 };
 
 //   earlier  what every head sees
-//   members  what it sees besides, by its buckets: the last `window` members of
+//   history  what it sees besides, by its buckets: the last `window` history of
 //            each, each position counted once
-//   returns  [batch, heads, 1, d_head], no gradient: as decode_attention's
+//   returns  [batch, heads, 1, d_head], no gradient: as attend_next_cpu's
 //
 // The cache has been extended by the position, which is written there and
-// appended to the members. On CUDA one kernel, for which nothing waits and
-// which may be recorded: until the cache's table moves it is the same launch
-// for every position. The cache's marks are then the rounds of the members.
+// appended to the history. On CUDA one kernel, for which nothing waits and
+// which may be captured: until the cache's table moves it is the same launch
+// for every position. The cache's marks are then the rounds of the history.
 at::Tensor attend_next(const NextPosition& next,
                        const EarlierPositions& earlier, KeyValueCache& cache,
-                       BucketMembers& members);
+                       BucketHistory& history);
 
 }  // namespace reformer

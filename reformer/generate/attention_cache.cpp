@@ -24,11 +24,13 @@ KeyValueConfig cache_config(const AttentionLayer& layer, int64_t batch,
   config.batch = batch;
   config.heads = layer.heads();
   config.d_head = layer.d_head();
-  config.shared_qk = layer.kind() != "full";
+  config.shared_qk = layer.kind() != AttentionKind::kFull;
   config.successor_heads = layer.successor_heads();
   config.type = placement.compute;
-  if (layer.kind() == "local") config.reach = 2 * layer.lsh().chunk_length;
-  const bool lsh_on_gpu = layer.kind() == "lsh" && placement.device.is_cuda();
+  if (layer.kind() == AttentionKind::kLocal)
+    config.reach = 2 * layer.lsh().chunk_length;
+  const bool lsh_on_gpu =
+      layer.kind() == AttentionKind::kLsh && placement.device.is_cuda();
   config.marks = lsh_on_gpu ? rounds : 0;
   config.device = placement.device;
   return config;
@@ -42,7 +44,7 @@ AttentionCache::AttentionCache(const AttentionLayer& layer, int64_t batch,
       pass_(pass),
       lsh_(decoding_config(layer, pass)),
       cache_(cache_config(layer, batch, placement, lsh_.rounds)),
-      members_({batch, layer.heads(), is_lsh() ? lsh_.rounds : 0,
+      history_({batch, layer.heads(), is_lsh() ? lsh_.rounds : 0,
                 lsh_.n_buckets, lsh_.chunk_length},
                placement.device) {
   if (!is_lsh()) return;
@@ -93,16 +95,17 @@ at::Tensor AttentionCache::read(const at::Tensor& x,
   const auto first = cache_.lengths();
   cache_.append(turned.k.defined() ? turned.k : turned.q, turned.v, counts,
                 cache_.config().marks > 0 ? buckets : at::Tensor());
-  members_.append(buckets, first, counts);
+  history_.append(buckets, first, counts);
   return layer_.join(attend_whole(turned, buckets));
 }
 
 // What every head sees, LSH rounds aside.
 EarlierPositions AttentionCache::earlier() const {
-  const auto& kind = layer_.kind();
-  if (kind == "full") return {EarlierPositions::kAll, 0, /*itself=*/true};
-  if (kind == "full_shared_qk") return {EarlierPositions::kAll};
-  if (kind == "lsh") return {lsh_.local_window};
+  const auto kind = layer_.kind();
+  if (kind == AttentionKind::kFull)
+    return {EarlierPositions::kAll, 0, /*itself=*/true};
+  if (kind == AttentionKind::kFullSharedQk) return {EarlierPositions::kAll};
+  if (kind == AttentionKind::kLsh) return {lsh_.local_window};
   const int64_t m = lsh_.chunk_length;  // local
   const bool trailing = layer_.lsh().window == Window::kTrailing;
   return {m, trailing ? 0 : m};  // chunks: one's own and the previous one
@@ -118,7 +121,7 @@ void AttentionCache::step(const at::Tensor& x, const at::Tensor& position,
   hash(projected.q, buckets);
   const auto [q, k, v] = layer_.turned(projected, position);
   const auto attended =
-      attend_next({q, k, v, buckets, position}, earlier(), cache_, members_);
+      attend_next({q, k, v, buckets, position}, earlier(), cache_, history_);
   layer_.add_joined(attended, y);
 }
 

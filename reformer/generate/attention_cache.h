@@ -46,7 +46,7 @@ class AttentionCache {
             at::Tensor& buckets, const at::Tensor& y);
 
  private:
-  bool is_lsh() const { return layer_.kind() == "lsh"; }
+  bool is_lsh() const { return layer_.kind() == AttentionKind::kLsh; }
   void require_buckets(const at::Tensor& buckets, int64_t length) const;
   void hash(const at::Tensor& q, at::Tensor& buckets) const;
   at::Tensor attend_whole(const Projected& turned,
@@ -58,7 +58,7 @@ class AttentionCache {
   LshConfig lsh_;         // the layer's, trailing, with the pass's rounds
   at::Tensor rotations_;  // of LSH layers; the same for every position
   KeyValueCache cache_;
-  BucketMembers members_;
+  BucketHistory history_;
 };
 
 }  // namespace reformer

@@ -14,17 +14,17 @@ at::Tensor complete(const LanguageModel& model, const at::Tensor& given,
   const int64_t batch = given.size(0);
   const int64_t first = given.size(1);
   assert(first < length);
-  const int64_t symbols =
-      config.symbols > 0 ? config.symbols : model.config().model.vocabulary;
+  const int64_t tokens =
+      config.tokens > 0 ? config.tokens : model.config().model.vocabulary;
   auto all = at::zeros({batch, length}, at::kLong);
   all.narrow(1, 0, first).copy_(given);
 
   Sampler sampler(config.sampler);
   Decoder decoder(model, batch, config.rounds);
-  auto logits = decoder.read(
+  auto logits = decoder.prefill(
       given, std::vector<int64_t>(static_cast<size_t>(batch), first));
   for (int64_t at = first; at < length && go_on(at - first); ++at) {
-    const auto drawn = sampler.draw(logits.narrow(1, 0, symbols));
+    const auto drawn = sampler.draw(logits.narrow(1, 0, tokens));
     all.select(1, at).copy_(drawn);
     if (at + 1 < length) logits = decoder.step(drawn);
   }

@@ -40,7 +40,7 @@ at::Tensor last_of(const at::Tensor& x, const std::vector<int64_t>& lengths) {
 Decoder::Decoder(const LanguageModel& model, int64_t batch, int64_t rounds)
     : model_(model),
       lengths_(std::max<int64_t>(batch, 0), 0),
-      recorded_(model.placement().device) {
+      captured_(model.placement().device) {
   require(batch >= 1, kOp, ": a batch of at least 1 is required, got ", batch);
   require(rounds >= 0, kOp, ": rounds of at least 0 are required, got ",
           rounds);
@@ -51,19 +51,19 @@ Decoder::Decoder(const LanguageModel& model, int64_t batch, int64_t rounds)
   }
 }
 
-void Decoder::check_symbols(const at::Tensor& symbols) const {
+void Decoder::check_tokens(const at::Tensor& tokens) const {
   // On the CPU: looking at a GPU's would wait for all that it has to do.
-  require(symbols.scalar_type() == at::kLong && symbols.is_cpu() &&
-              symbols.dim() >= 1 &&
-              symbols.size(0) == static_cast<int64_t>(lengths_.size()),
-          kOp, ": symbols must be int64 on the CPU, a row each of ",
-          lengths_.size(), ", got ", at::toString(symbols.scalar_type()), " ",
-          symbols.sizes(), " on ", symbols.device().str());
-  if (symbols.numel() == 0) return;
+  require(tokens.scalar_type() == at::kLong && tokens.is_cpu() &&
+              tokens.dim() >= 1 &&
+              tokens.size(0) == static_cast<int64_t>(lengths_.size()),
+          kOp, ": tokens must be int64 on the CPU, a row each of ",
+          lengths_.size(), ", got ", at::toString(tokens.scalar_type()), " ",
+          tokens.sizes(), " on ", tokens.device().str());
+  if (tokens.numel() == 0) return;
   const int64_t vocabulary = model_.config().model.vocabulary;
-  const int64_t least = symbols.min().item<int64_t>();
-  const int64_t most = symbols.max().item<int64_t>();
-  require(least >= 0 && most < vocabulary, kOp, ": symbols must be from 0 to ",
+  const int64_t least = tokens.min().item<int64_t>();
+  const int64_t most = tokens.max().item<int64_t>();
+  require(least >= 0 && most < vocabulary, kOp, ": tokens must be from 0 to ",
           vocabulary - 1, ", got ", least < 0 ? least : most);
 }
 
@@ -81,40 +81,43 @@ template <class AddAttention>
 Streams Decoder::run(at::Tensor x, const AddAttention& add_attention,
                      Buckets* buckets) {
   const auto& stack = model_.stack();
-  // The residual Transformer has one stream: both names mean the same tensor.
-  Streams y{x, stack.two_streams() ? x.clone() : x};
+  Streams y = stack.begin(std::move(x));
   Buckets unnamed(caches_.size());
   auto& used = buckets ? *buckets : unnamed;
-  for (std::size_t i = 0; i < caches_.size(); ++i) {
-    add_attention(caches_[i], y.x2, used[i], y.x1);
-    add_feed_forward(stack.blocks()[i].feed_forward, y.x1, y.x2);
-  }
+  stack.for_each_branch(
+      y, stack.count(),
+      [&](int64_t i, const at::Tensor& y1, const at::Tensor& y2) {
+        add_attention(caches_[i], y2, used[i], y1);
+      },
+      [&](int64_t i, const at::Tensor& y2, const at::Tensor& y1) {
+        add_feed_forward(stack.blocks()[i].feed_forward, y1, y2);
+      });
   return y;
 }
 
-at::Tensor Decoder::read(const at::Tensor& symbols,
-                         const std::vector<int64_t>& lengths,
-                         Buckets* buckets) {
+at::Tensor Decoder::prefill(const at::Tensor& tokens,
+                            const std::vector<int64_t>& lengths,
+                            Buckets* buckets) {
   const at::NoGradGuard no_grad;
   const auto batch = static_cast<int64_t>(lengths_.size());
   const auto device = model_.placement().device;
-  check_symbols(symbols);
-  require(symbols.dim() == 2 && lengths.size() == lengths_.size(), kOp,
+  check_tokens(tokens);
+  require(tokens.dim() == 2 && lengths.size() == lengths_.size(), kOp,
           ": prompts must be [batch, length] with a length for each row, got ",
-          symbols.sizes(), " and ", lengths.size(), " lengths");
+          tokens.sizes(), " and ", lengths.size(), " lengths");
   require(lengths_[0] == 0, kOp, ": prompts are read once, before any step");
-  std::vector<int64_t> positions;  // of each row, with the start symbol
+  std::vector<int64_t> positions;  // of each row, with the start token
   for (const int64_t length : lengths) {
-    require(length >= 0 && length <= symbols.size(1), kOp,
-            ": a prompt's length must be from 0 to ", symbols.size(1), ", got ",
+    require(length >= 0 && length <= tokens.size(1), kOp,
+            ": a prompt's length must be from 0 to ", tokens.size(1), ", got ",
             length);
     positions.push_back(length + 1);
   }
   const int64_t most = *std::max_element(positions.begin(), positions.end());
   check_buckets(buckets, most);
-  const auto start = at::full({batch, 1}, model_.start_symbol(), at::kLong);
-  const auto inputs = at::cat({start, symbols.narrow(1, 0, most - 1)}, 1);
-  // Behind the end of a row others' symbols would do as well: nothing sees what
+  const auto start = at::full({batch, 1}, model_.start_token(), at::kLong);
+  const auto inputs = at::cat({start, tokens.narrow(1, 0, most - 1)}, 1);
+  // Behind the end of a row others' tokens would do as well: nothing sees what
   // comes after it.
   const auto y = run(
       model_.embed(copied_to(inputs, device), /*first_position=*/0),
@@ -128,7 +131,7 @@ at::Tensor Decoder::read(const at::Tensor& symbols,
       .squeeze(1);
 }
 
-// On the device alone: this may be recorded, and is then not called again.
+// On the device alone: this may be captured, and is then not called again.
 at::Tensor Decoder::compute_step(const at::Tensor& inputs, Buckets* buckets) {
   const auto y = run(
       model_.embed_at(inputs, next_).unsqueeze(1),  // [batch, 1, d_model]
@@ -139,25 +142,25 @@ at::Tensor Decoder::compute_step(const at::Tensor& inputs, Buckets* buckets) {
   return model_.head().logits(y).squeeze(1);
 }
 
-at::Tensor Decoder::step(const at::Tensor& symbols, Buckets* buckets) {
+at::Tensor Decoder::step(const at::Tensor& tokens, Buckets* buckets) {
   // Without gradients, and past LibTorch's bookkeeping for them: of a step that
-  // a GPU does not repeat, it is the host's part that takes longest.
+  // a GPU does not replay, it is the host's part that takes longest.
   const c10::InferenceMode no_grad;
-  check_symbols(symbols);
-  require(symbols.dim() == 1, kOp, ": a step takes symbols [batch], got sizes ",
-          symbols.sizes());
+  check_tokens(tokens);
+  require(tokens.dim() == 1, kOp, ": a step takes tokens [batch], got sizes ",
+          tokens.sizes());
   require(lengths_[0] > 0, kOp, ": prompts are read before the first step");
   model_.positions().require_within(
       *std::max_element(lengths_.begin(), lengths_.end()) + 1);
   check_buckets(buckets, 1);
   for (auto& cache : caches_) {
-    if (cache.extend()) recorded_.forget();
+    if (cache.extend()) captured_.forget();
   }
   for (auto& length : lengths_) ++length;
   if (buckets != nullptr) {
-    return compute_step(copied_to(symbols, model_.placement().device), buckets);
+    return compute_step(copied_to(tokens, model_.placement().device), buckets);
   }
-  return recorded_.take(symbols, [this](const at::Tensor& inputs) {
+  return captured_.take(tokens, [this](const at::Tensor& inputs) {
     return compute_step(inputs, /*buckets=*/nullptr);
   });
 }

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "reformer/generate/attention_cache.h"
-#include "reformer/generate/recorded_step.h"
+#include "reformer/generate/captured_step.h"
 #include "reformer/model/language_model.h"
 
 namespace reformer {
 
 // What LanguageModel::logits computes from the whole text in evaluation, one
-// symbol at a time. The same numbers but for rounding when LSH windows are
+// token at a time. The same numbers but for rounding when LSH windows are
 // `trailing`; a model of `chunk` windows is decoded with trailing ones, which
 // see other pairs where a bucket is longer than its window. Only full
 // attention takes longer the more was read.
@@ -33,34 +33,34 @@ class Decoder {
   explicit Decoder(const LanguageModel& model, int64_t batch = 1,
                    int64_t rounds = 0);
 
-  //   symbols  [batch, length] int64 in [0, vocabulary), on the CPU: the
+  //   tokens  [batch, length] int64 in [0, vocabulary), on the CPU: the
   //            prompts, which may be empty
   //   lengths  [batch]: how many of them are a row's own
-  //   returns  [batch, vocabulary]: logits of the symbol after each prompt, on
+  //   returns  [batch, vocabulary]: logits of the token after each prompt, on
   //            the model's device
   //
   // Once, and before any step: the whole batch in one pass.
-  at::Tensor read(const at::Tensor& symbols,
-                  const std::vector<int64_t>& lengths,
-                  Buckets* buckets = nullptr);
+  at::Tensor prefill(const at::Tensor& tokens,
+                     const std::vector<int64_t>& lengths,
+                     Buckets* buckets = nullptr);
 
-  //   symbols  [batch] int64, on the CPU: the next symbol of each row
+  //   tokens  [batch] int64, on the CPU: the next token of each row
   //   returns  [batch, vocabulary]: logits of the one after it, likewise
   //
-  // Nothing waits for a GPU. There steps without `buckets` repeat a recorded
-  // one, to the same bits (docs/decisions/015); the few that record do wait.
+  // Nothing waits for a GPU. There steps without `buckets` replay a captured
+  // one, to the same bits (docs/decisions/015); the few that capture do wait.
   // Throws Error beyond the model's last position.
-  at::Tensor step(const at::Tensor& symbols, Buckets* buckets = nullptr);
+  at::Tensor step(const at::Tensor& tokens, Buckets* buckets = nullptr);
 
-  // Whether the last step left a recording that the next one may repeat.
-  bool recorded() const { return recorded_.recorded(); }
+  // Whether the last step left a capture that the next one may replay.
+  bool captured() const { return captured_.captured(); }
 
  private:
   template <class AddAttention>
   Streams run(at::Tensor x, const AddAttention& add_attention,
               Buckets* buckets);
   at::Tensor compute_step(const at::Tensor& inputs, Buckets* buckets);
-  void check_symbols(const at::Tensor& symbols) const;
+  void check_tokens(const at::Tensor& tokens) const;
   void check_buckets(Buckets* buckets, int64_t length) const;
 
   const LanguageModel& model_;
@@ -68,7 +68,7 @@ class Decoder {
   std::vector<int64_t> lengths_;  // [batch]: positions read, start included
   at::Tensor next_;               // [batch]: the same on the model's device
   std::vector<AttentionCache> caches_;
-  RecordedStep recorded_;  // last: it ends first, when the GPU is done with it
+  CapturedStep captured_;  // last: it ends first, when the GPU is done with it
 };
 
 }  // namespace reformer

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kOp = "sampler";
 
-// Relative to the most probable symbol's: 1 for that one.
+// Relative to the most probable token's: 1 for that one.
 double weight_of(double logit, double best, double temperature) {
   if (temperature == 0) return logit == best ? 1 : 0;
   return std::exp((logit - best) / temperature);
@@ -39,12 +39,12 @@ void keep_top_p(std::vector<Candidate>& of, double top_p) {
   normalise(of);
 }
 
-int64_t symbol_at(const std::vector<Candidate>& from, double u) {
+int64_t token_at(const std::vector<Candidate>& from, double u) {
   for (const auto& candidate : from) {
-    if (u < candidate.probability) return candidate.symbol;
+    if (u < candidate.probability) return candidate.token;
     u -= candidate.probability;
   }
-  return from.back().symbol;  // the sum of probabilities was rounded down
+  return from.back().token;  // the sum of probabilities was rounded down
 }
 
 }  // namespace
@@ -60,9 +60,9 @@ std::vector<Candidate> candidates(std::span<const double> logits,
   require(sound && std::isfinite(best), kOp,
           ": the logits are not finite: this model's parameters are broken");
   std::vector<Candidate> all;
-  for (std::size_t symbol = 0; symbol < logits.size(); ++symbol) {
-    all.push_back({static_cast<int64_t>(symbol),
-                   weight_of(logits[symbol], best, config.temperature)});
+  for (std::size_t token = 0; token < logits.size(); ++token) {
+    all.push_back({static_cast<int64_t>(token),
+                   weight_of(logits[token], best, config.temperature)});
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const Candidate& a, const Candidate& b) {
@@ -100,14 +100,14 @@ at::Tensor Sampler::draw(const at::Tensor& logits) {
           ": logits must be [batch, vocabulary], got sizes ", logits.sizes());
   const auto exact = logits.cpu().to(at::kDouble).contiguous();
   const auto vocabulary = static_cast<std::size_t>(exact.size(1));
-  auto symbols = at::empty({exact.size(0)}, at::kLong);
+  auto tokens = at::empty({exact.size(0)}, at::kLong);
   for (int64_t row = 0; row < exact.size(0); ++row) {
     const double* at = exact.const_data_ptr<double>() + row * exact.size(1);
-    symbols.mutable_data_ptr<int64_t>()[row] =
-        symbol_at(candidates({at, vocabulary}, config_), uniform(row));
+    tokens.mutable_data_ptr<int64_t>()[row] =
+        token_at(candidates({at, vocabulary}, config_), uniform(row));
   }
   ++drawn_;
-  return symbols;
+  return tokens;
 }
 
 }  // namespace reformer

@@ -1,4 +1,4 @@
-// Choosing the next symbol.
+// Choosing the next token.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,18 +11,18 @@ namespace reformer {
 
 struct SamplerConfig {
   double temperature = 1;  // divides the logits; 0: always the most probable
-  int64_t top_k = 0;       // only the k most probable symbols; 0: all
+  int64_t top_k = 0;       // only the k most probable tokens; 0: all
   double top_p = 1;        // of those, the fewest whose probabilities reach p
   uint64_t seed = 0;
 };
 
 struct Candidate {
-  int64_t symbol;
+  int64_t token;
   double probability;
 };
 
-// What is drawn from: the symbols that the config leaves, their probabilities
-// scaled to a sum of 1; the most probable first, the lower symbol of equals.
+// What is drawn from: the tokens that the config leaves, their probabilities
+// scaled to a sum of 1; the most probable first, the lower token of equals.
 // Throws Error when a logit is NaN or +inf, or none is finite.
 std::vector<Candidate> candidates(std::span<const double> logits,
                                   const SamplerConfig& config);

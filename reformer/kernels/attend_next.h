@@ -1,11 +1,12 @@
 // The next position of each text on a GPU, in one kernel: it attends to what it
-// sees, then joins the pages and the rings (docs/numerics.md has the function).
+// sees, then joins the pages and the history (docs/numerics.md has the
+// function).
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "reformer/kernels/bucket_rings.h"
+#include "reformer/kernels/bucket_history.h"
 #include "reformer/kernels/key_value_pages.h"
 
 namespace reformer::kernels {
@@ -37,7 +38,7 @@ struct AttendNextArgs {
   const uint16_t* buckets;  // [batch, heads, rounds]; null without rounds
   const int64_t* position;  // [batch]: of q, k, v
   PageTable<T> pages;       // with room for them, which they are written to
-  BucketRings rings;        // which the position joins; 0 rounds: none
+  BucketHistory history;    // which the position joins; 0 rounds: none
   EarlierPositions earlier;
   int64_t longest;  // no row's position is beyond it; sizes the grid alone
   bool unit_keys;   // k / |k|, 0 where |k| <= kSmallestKeyNorm

@@ -8,20 +8,21 @@
 #include "reformer/model/parameter_gradients.h"
 #include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/full_attention.h"
+#include "reformer/ops/linear.h"
 #include "reformer/ops/local_attention.h"
 #include "reformer/ops/lsh_attention.h"
-#include "reformer/ops/row_products.h"
 
 namespace reformer {
 
 AttentionLayer::AttentionLayer(const Config& config, int64_t layer,
                                ParameterStore& store)
-    : kind_(layer_attentions(config.model).at(layer)),
+    : kind_(config.model.attention.of_layer(layer)),
       layer_(layer),
       heads_(config.model.heads),
       d_head_(head_size(config.model)),
-      successor_heads_(
-          kind_ == "full" ? 0 : reformer::successor_heads(config.model)),
+      successor_heads_(kind_ == AttentionKind::kFull
+                           ? 0
+                           : reformer::successor_heads(config.model)),
       rotary_{successor_heads_, rotary_pairs(config.model)},
       dropout_(config.model.dropout),
       lsh_(config.lsh),
@@ -39,7 +40,7 @@ AttentionLayer::AttentionLayer(const Config& config, int64_t layer,
   const int64_t width = heads_ * d_head_;
   norm_weight_ = store.constant(name + "norm.weight", {d_model}, 1);
   norm_bias_ = store.constant(name + "norm.bias", {d_model}, 0);
-  if (kind_ == "full") {
+  if (kind_ == AttentionKind::kFull) {
     qk_ = store.glorot(name + "q.weight", width, d_model);
     k_ = store.glorot(name + "k.weight", width, d_model);
   } else {
@@ -89,13 +90,13 @@ Projected AttentionLayer::normed_and_projected(const at::Tensor& x) const {
 Projected AttentionLayer::project(const at::Tensor& x) const {
   std::vector<LinearWeights> matrices;
   for (const auto& weight : projections()) matrices.push_back({weight, {}});
-  return split(normed_products(x, {norm_weight_, norm_bias_}, matrices,
-                               {compute_, compute_}));
+  return split(norm_linear(x, {norm_weight_, norm_bias_}, matrices,
+                           {compute_, compute_}));
 }
 
 void AttentionLayer::hash(const Projected& projected, const Pass& pass,
                           at::Tensor& buckets) const {
-  if (kind_ != "lsh" || buckets.defined()) return;
+  if (kind_ != AttentionKind::kLsh || buckets.defined()) return;
   LshConfig config = lsh_;
   if (pass.rounds > 0) config.rounds = pass.rounds;
   buckets = lsh_attention_buckets(projected.q, config, hash_key(pass));
@@ -111,14 +112,14 @@ Projected AttentionLayer::turned(const Projected& projected,
 at::Tensor AttentionLayer::attend(const Projected& turned,
                                   const at::Tensor& buckets) const {
   const auto& [qk, k, v] = turned;
-  if (kind_ == "full") {
+  if (kind_ == AttentionKind::kFull) {
     return full_attention(qk, k, v, /*causal=*/true, /*mask=*/{}, gradient_);
   }
-  if (kind_ == "full_shared_qk") {
+  if (kind_ == AttentionKind::kFullSharedQk) {
     return full_shared_qk_attention(qk, v, /*causal=*/true, /*mask=*/{},
                                     successor_heads_);
   }
-  if (kind_ == "local") {
+  if (kind_ == AttentionKind::kLocal) {
     return local_attention(qk, v, {lsh_.chunk_length, lsh_.window, true},
                            /*mask=*/{}, successor_heads_);
   }
@@ -146,7 +147,7 @@ at::Tensor AttentionLayer::join(const at::Tensor& attended) const {
 
 void AttentionLayer::add_joined(const at::Tensor& attended,
                                 const at::Tensor& y) const {
-  add_product(joined_heads(attended), {output_, {}}, y);
+  add_linear(joined_heads(attended), {output_, {}}, y);
 }
 
 at::Tensor AttentionLayer::dropped(const at::Tensor& x,
@@ -174,7 +175,7 @@ void AttentionLayer::add_finished(const at::Tensor& y,
                                   const at::Tensor& attended, const Pass& pass,
                                   double scale) const {
   if (!drops(pass)) {
-    return add_library_product(joined_heads(attended), {output_, {}}, y, scale);
+    return add_linear_exactly(joined_heads(attended), {output_, {}}, y, scale);
   }
   y.add_(finish(attended, pass), scale);
 }
@@ -241,7 +242,7 @@ void AttentionLayer::add_gradients(EvaluatedAttention evaluated,
     if (i == 0) {
       d_normed = at::mm(rows[i], matrix);
     } else {
-      add_matrix_product(d_normed, rows[i], matrix);
+      add_matmul(d_normed, rows[i], matrix);
     }
   }
   rows.clear();
@@ -250,8 +251,8 @@ void AttentionLayer::add_gradients(EvaluatedAttention evaluated,
 
 // What products need goes before attention takes its memory; the normed rows
 // are made once more after it.
-void AttentionLayer::undo(const Undoing& branch, const Pass& pass,
-                          at::Tensor buckets) const {
+void AttentionLayer::reverse(const ReversibleBranch& branch, const Pass& pass,
+                             at::Tensor buckets) const {
   auto evaluated = evaluate(branch.x, pass, buckets, /*keep_normed=*/false);
   add_finished(branch.y, evaluated.attended.detach(), pass, -1);
   add_gradients(std::move(evaluated), branch.d_y, branch.d_x, pass);

@@ -59,9 +59,10 @@ class AttentionLayer {
   void add_gradients(EvaluatedAttention evaluated, const at::Tensor& d_y,
                      const at::Tensor& d_x, const Pass& pass) const;
 
-  // Undoes y += forward(x), and adds the gradients likewise: one evaluation
+  // Reverses y += forward(x), and adds the gradients likewise: one evaluation
   // serves both. All four contiguous.
-  void undo(const Undoing& branch, const Pass& pass, at::Tensor buckets) const;
+  void reverse(const ReversibleBranch& branch, const Pass& pass,
+               at::Tensor buckets) const;
 
   // What forward is made of, for whoever attends by itself (generate/):
   // forward(x) is finish(attend(turned(project(x)))), and finish is join with
@@ -89,7 +90,7 @@ class AttentionLayer {
   int64_t heads() const { return heads_; }
   int64_t d_head() const { return d_head_; }
   int64_t successor_heads() const { return successor_heads_; }
-  const std::string& kind() const { return kind_; }
+  AttentionKind kind() const { return kind_; }
   const LshConfig& lsh() const { return lsh_; }  // n_buckets resolved
 
  private:
@@ -110,7 +111,7 @@ class AttentionLayer {
   at::Tensor split_heads(const at::Tensor& x) const;
   at::Tensor joined_heads(const at::Tensor& attended) const;
 
-  std::string kind_;  // full, full_shared_qk, local, lsh
+  AttentionKind kind_;
   int64_t layer_;
   int64_t heads_;
   int64_t d_head_;

@@ -12,21 +12,22 @@
 #include "reformer/model/parts.h"
 #include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/gelu_gradient.h"
-#include "reformer/ops/row_products.h"
+#include "reformer/ops/linear.h"
 
 namespace reformer {
 int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch,
                            at::DeviceType device) {
   if (model.feed_forward_chunk > 0) return model.feed_forward_chunk;
-  return std::max<int64_t>(64, part_numbers(device) / (model.d_ff * batch));
+  return std::max<int64_t>(64, part_elements(device) / (model.d_ff * batch));
 }
 
 FeedForward::FeedForward(const Config& config, int64_t layer,
                          ParameterStore& store)
     : layer_(layer),
       model_(config.model),
-      activation_(config.model.activation == "gelu" ? Activation::kGelu
-                                                    : Activation::kRelu),
+      activation_(config.model.activation == ActivationKind::kGelu
+                      ? Activation::kGelu
+                      : Activation::kRelu),
       dropout_(config.model.dropout),
       placement_(store.placement()) {
   const std::string name = "blocks." + std::to_string(layer) + ".feed_forward.";
@@ -79,9 +80,9 @@ at::Tensor FeedForward::forward(const at::Tensor& x, const Pass& pass,
 
 void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x) const {
   const auto active =  // [batch, part, d_ff]
-      normed_products(x, {norm_weight_, norm_bias_}, {{in_weight_, in_bias_}},
-                      {placement_.compute, placement_.compute}, activation_)[0];
-  add_product(active, {out_weight_, out_bias_}, y);
+      norm_linear(x, {norm_weight_, norm_bias_}, {{in_weight_, in_bias_}},
+                  {placement_.compute, placement_.compute}, activation_)[0];
+  add_linear(active, {out_weight_, out_bias_}, y);
 }
 
 // Dropout tells sequences apart. Without it their positions may be those of one
@@ -152,10 +153,11 @@ void FeedForward::add_gradients(std::vector<EvaluatedFeedForward> parts,
   });
 }
 
-void FeedForward::undo(const Undoing& branch, const Pass& pass) const {
+void FeedForward::reverse(const ReversibleBranch& branch,
+                          const Pass& pass) const {
   const auto matrices = rounded();
-  const Undoing all{flat(branch.y, pass), flat(branch.x, pass),
-                    flat(branch.d_y, pass), flat(branch.d_x, pass)};
+  const ReversibleBranch all{flat(branch.y, pass), flat(branch.x, pass),
+                             flat(branch.d_y, pass), flat(branch.d_x, pass)};
   for_each_flat_part(branch.x, pass, [&](int64_t at, int64_t n) {
     const auto [y, x, d_y, d_x] = all.narrow(at, n);
     auto part = evaluate(x, matrices.in);

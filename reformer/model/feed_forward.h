@@ -8,7 +8,7 @@
 #include "reformer/model/parts.h"
 #include "reformer/model/pass.h"
 #include "reformer/ops/layer_norm.h"
-#include "reformer/ops/row_products.h"
+#include "reformer/ops/linear.h"
 
 namespace reformer {
 
@@ -58,9 +58,9 @@ class FeedForward {
                      const at::Tensor& d_y, const at::Tensor& d_x,
                      const Pass& pass) const;
 
-  // Undoes y += forward(x), and adds the gradients likewise: one evaluation
+  // Reverses y += forward(x), and adds the gradients likewise: one evaluation
   // serves both. All four contiguous.
-  void undo(const Undoing& branch, const Pass& pass) const;
+  void reverse(const ReversibleBranch& branch, const Pass& pass) const;
 
   int64_t chunk(int64_t batch) const;
 

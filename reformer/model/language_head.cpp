@@ -16,7 +16,7 @@
 
 #include "reformer/model/parameter_gradients.h"
 #include "reformer/model/parts.h"
-#include "reformer/ops/row_products.h"
+#include "reformer/ops/linear.h"
 
 namespace reformer {
 namespace {
@@ -27,10 +27,10 @@ Streams part_of(const Streams& y, int64_t at, int64_t n) {
 
 using Wanted = LanguageHead::Wanted;
 
-Wanted wanted_of(const at::Tensor& symbols, const at::Tensor& weights,
+Wanted wanted_of(const at::Tensor& tokens, const at::Tensor& loss_mask,
                  int64_t at, int64_t n) {
-  return {symbols.narrow(1, at, n).reshape({-1, 1}),
-          weights.narrow(1, at, n).reshape({-1, 1})};
+  return {tokens.narrow(1, at, n).reshape({-1, 1}),
+          loss_mask.narrow(1, at, n).reshape({-1, 1})};
 }
 
 // Adds to `sums` what `read` finds there; returns the log-probabilities, [rows,
@@ -38,9 +38,9 @@ Wanted wanted_of(const at::Tensor& symbols, const at::Tensor& weights,
 at::Tensor add_losses(const at::Tensor& logits, const Wanted& wanted,
                       const at::Tensor& sums) {
   const auto log_p = at::log_softmax(logits, 1);
-  const auto right = logits.argmax(1, /*keepdim=*/true).eq(wanted.symbols);
+  const auto right = logits.argmax(1, /*keepdim=*/true).eq(wanted.tokens);
   // Chosen and not multiplied: infinity times 0 is NaN.
-  const auto loss = at::where(wanted.counts, log_p.gather(1, wanted.symbols), 0)
+  const auto loss = at::where(wanted.counts, log_p.gather(1, wanted.tokens), 0)
                         .sum(at::kDouble);
   sums[0] -= loss;
   sums[1] += wanted.counts.sum();
@@ -53,7 +53,7 @@ at::Tensor add_losses(const at::Tensor& logits, const Wanted& wanted,
 at::Tensor loss_gradient(const at::Tensor& log_p, const Wanted& wanted,
                          double scale) {
   const auto d = log_p.exp_();
-  d.scatter_(1, wanted.symbols, d.gather(1, wanted.symbols).sub_(1));
+  d.scatter_(1, wanted.tokens, d.gather(1, wanted.tokens).sub_(1));
   return d.mul_(wanted.counts.to(d.scalar_type()).mul_(scale));
 }
 
@@ -70,7 +70,7 @@ int64_t loss_chunk(const ModelConfig& model, int64_t batch,
                    at::DeviceType device) {
   if (model.loss_chunk > 0) return model.loss_chunk;
   const int64_t width = std::max(model.vocabulary, 2 * model.d_model);
-  return std::max<int64_t>(16, part_numbers(device) / (width * batch));
+  return std::max<int64_t>(16, part_elements(device) / (width * batch));
 }
 
 LanguageHead::LanguageHead(const Config& config, bool two_streams,
@@ -95,36 +95,35 @@ int64_t LanguageHead::chunk(int64_t batch) const {
 }
 
 at::Tensor LanguageHead::logits(const Streams& y) const {
-  return normed_products(joined(y), {norm_weight_, norm_bias_},
-                         {{weight_, bias_}},
-                         {placement_.compute, placement_.type})[0];
+  return norm_linear(joined(y), {norm_weight_, norm_bias_}, {{weight_, bias_}},
+                     {placement_.compute, placement_.type})[0];
 }
 
-at::Tensor LanguageHead::loss(const Streams& y, const at::Tensor& symbols,
-                              const at::Tensor& weights) const {
+at::Tensor LanguageHead::loss(const Streams& y, const at::Tensor& tokens,
+                              const at::Tensor& loss_mask) const {
   const at::NoGradGuard no_grad;
   auto sums = at::zeros({3}, y.x1.options().dtype(at::kDouble));
   for_each_part(y.x1.size(1), chunk(y.x1.size(0)), [&](int64_t at, int64_t n) {
     add_losses(as_matrix(logits(part_of(y, at, n))),
-               wanted_of(symbols, weights, at, n), sums);
+               wanted_of(tokens, loss_mask, at, n), sums);
   });
   return sums;
 }
 
 at::Tensor LanguageHead::losses(const Streams& y,
-                                const at::Tensor& symbols) const {
+                                const at::Tensor& tokens) const {
   const at::NoGradGuard no_grad;
-  auto losses = at::empty(symbols.sizes(), y.x1.options());
+  auto losses = at::empty(tokens.sizes(), y.x1.options());
   for_each_part(y.x1.size(1), chunk(y.x1.size(0)), [&](int64_t at, int64_t n) {
     const auto log_p = at::log_softmax(logits(part_of(y, at, n)), 2);
-    const auto wanted = symbols.narrow(1, at, n).unsqueeze(2);
+    const auto wanted = tokens.narrow(1, at, n).unsqueeze(2);
     losses.narrow(1, at, n).copy_(log_p.gather(2, wanted).squeeze(2).neg_());
   });
   return losses;
 }
 
-at::Tensor LanguageHead::backward(const Streams& y, const at::Tensor& symbols,
-                                  const at::Tensor& weights, double scale,
+at::Tensor LanguageHead::backward(const Streams& y, const at::Tensor& tokens,
+                                  const at::Tensor& loss_mask, double scale,
                                   Streams& d_y) const {
   const at::NoGradGuard no_grad;
   auto sums = at::zeros({3}, y.x1.options().dtype(at::kDouble));
@@ -132,7 +131,7 @@ at::Tensor LanguageHead::backward(const Streams& y, const at::Tensor& symbols,
          two_streams_ ? at::empty_like(y.x2) : at::zeros_like(y.x2)};
   for_each_part(y.x1.size(1), chunk(y.x1.size(0)), [&](int64_t at, int64_t n) {
     const auto d = part_backward(
-        part_of(y, at, n), wanted_of(symbols, weights, at, n), scale, sums);
+        part_of(y, at, n), wanted_of(tokens, loss_mask, at, n), scale, sums);
     const int64_t width = y.x1.size(2);
     d_y.x1.narrow(1, at, n).copy_(d.narrow(2, 0, width));
     if (two_streams_) {
@@ -152,8 +151,8 @@ at::Tensor LanguageHead::part_backward(const Streams& part,
   const auto matrix = weight_.to(placement_.compute);
   const auto rows = as_matrix(normed.y);
   const auto d_logits = loss_gradient(
-      add_losses(matrix_product(rows, matrix.t(), placement_.type).add_(bias_),
-                 wanted, sums),
+      add_losses(matmul(rows, matrix.t(), placement_.type).add_(bias_), wanted,
+                 sums),
       wanted, scale);  // [batch * n, vocabulary]
   add_bias_gradient(bias_, d_logits);
   const auto d_rounded = d_logits.to(placement_.compute);

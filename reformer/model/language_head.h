@@ -10,11 +10,11 @@
 
 namespace reformer {
 
-// Sums over the symbols that count.
+// Sums over the tokens that count.
 struct LossSums {
   double loss = 0;  // nats
   int64_t count = 0;
-  int64_t correct = 0;  // the most probable symbol is the right one
+  int64_t correct = 0;  // the most probable token is the right one
 
   LossSums& operator+=(const LossSums& more) {
     loss += more.loss;
@@ -39,8 +39,8 @@ class LanguageHead {
  public:
   // What each row of logits should predict.
   struct Wanted {
-    at::Tensor symbols;  // [rows, 1] int64
-    at::Tensor counts;   // [rows, 1] bool
+    at::Tensor tokens;  // [rows, 1] int64
+    at::Tensor counts;  // [rows, 1] bool
   };
 
   LanguageHead(const Config& config, bool two_streams, ParameterStore& store);
@@ -49,20 +49,20 @@ class LanguageHead {
   at::Tensor logits(const Streams& y) const;
 
   //   y        the stack's output
-  //   symbols  [batch, length] int64: what each position should predict
-  //   weights  [batch, length] bool: which count
+  //   tokens  [batch, length] int64: what each position should predict
+  //   loss_mask  [batch, length] bool: which count
   //   returns  [3] float64 on the device, for `read`: nothing waits for it here
-  at::Tensor loss(const Streams& y, const at::Tensor& symbols,
-                  const at::Tensor& weights) const;
+  at::Tensor loss(const Streams& y, const at::Tensor& tokens,
+                  const at::Tensor& loss_mask) const;
 
-  // The loss of every symbol, [batch, length] on the device.
-  at::Tensor losses(const Streams& y, const at::Tensor& symbols) const;
+  // The loss of every token, [batch, length] on the device.
+  at::Tensor losses(const Streams& y, const at::Tensor& tokens) const;
 
   // As `loss`, and adds the gradients of scale * (sum of losses) to the
   // parameters'; returns those of y in `d_y`. Logits of more than a part of the
   // positions never exist.
-  at::Tensor backward(const Streams& y, const at::Tensor& symbols,
-                      const at::Tensor& weights, double scale,
+  at::Tensor backward(const Streams& y, const at::Tensor& tokens,
+                      const at::Tensor& loss_mask, double scale,
                       Streams& d_y) const;
 
  private:

@@ -29,14 +29,14 @@ LanguageModel::LanguageModel(const Config& config, const Placement& placement)
       stack_(make_stack(config, store_)),
       head_(config, stack_->two_streams(), store_) {}
 
-at::Tensor LanguageModel::shifted(const at::Tensor& symbols) const {
-  require(symbols.dim() == 2 && symbols.scalar_type() == at::kLong &&
-              symbols.size(1) >= 1,
-          "language model: symbols must be [batch, length] int64, got sizes ",
-          symbols.sizes());
+at::Tensor LanguageModel::shifted(const at::Tensor& tokens) const {
+  require(tokens.dim() == 2 && tokens.scalar_type() == at::kLong &&
+              tokens.size(1) >= 1,
+          "language model: tokens must be [batch, length] int64, got sizes ",
+          tokens.sizes());
   const auto start =
-      at::full({symbols.size(0), 1}, start_symbol(), symbols.options());
-  return at::cat({start, symbols.narrow(1, 0, symbols.size(1) - 1)}, 1);
+      at::full({tokens.size(0), 1}, start_token(), tokens.options());
+  return at::cat({start, tokens.narrow(1, 0, tokens.size(1) - 1)}, 1);
 }
 
 at::Tensor LanguageModel::here(const at::Tensor& x) const {
@@ -61,12 +61,22 @@ at::Tensor LanguageModel::embed_at(const at::Tensor& inputs,
   return embed_with(inputs, positions_.encode(positions));
 }
 
-// Both streams start as the embedded input.
 Streams LanguageModel::begin(const at::Tensor& inputs) const {
   const at::NoGradGuard no_grad;
-  const auto x =
-      embed(inputs, /*first_position=*/0);  // [batch, length, d_model]
-  return {x.clone(), x};
+  return stack_->begin(embed(inputs, /*first_position=*/0));
+}
+
+Streams LanguageModel::outputs(const at::Tensor& tokens, const Pass& pass,
+                               std::vector<at::Tensor>* buckets) const {
+  return stack_->evaluate(begin(shifted(here(tokens))), pass, buckets);
+}
+
+at::Tensor LanguageModel::attention_input(const at::Tensor& tokens,
+                                          const Pass& pass,
+                                          int64_t block) const {
+  const auto x = stack_->evaluate(begin(shifted(here(tokens))), pass,
+                                  /*buckets=*/nullptr, block);
+  return stack_->two_streams() ? x.x2 : x.x1;
 }
 
 void LanguageModel::embed_backward(const at::Tensor& inputs,
@@ -77,54 +87,48 @@ void LanguageModel::embed_backward(const at::Tensor& inputs,
   positions_.add_gradients(d.size(0) == 1 ? d[0] : d.sum(0));
 }
 
-LossSums LanguageModel::evaluate(const at::Tensor& symbols,
-                                 const at::Tensor& weights,
+LossSums LanguageModel::evaluate(const at::Tensor& tokens,
+                                 const at::Tensor& loss_mask,
                                  const Pass& pass) const {
-  const auto wanted = here(symbols);
-  const auto y = stack_->evaluate(begin(shifted(wanted)), pass, nullptr);
-  return read(head_.loss(y, wanted, here(weights)));
+  const auto wanted = here(tokens);
+  return read(head_.loss(outputs(wanted, pass), wanted, here(loss_mask)));
 }
 
-at::Tensor LanguageModel::losses(const at::Tensor& symbols,
+at::Tensor LanguageModel::losses(const at::Tensor& tokens,
                                  const Pass& pass) const {
-  const auto wanted = here(symbols);
-  const auto y = stack_->evaluate(begin(shifted(wanted)), pass, nullptr);
-  return head_.losses(y, wanted);
+  const auto wanted = here(tokens);
+  return head_.losses(outputs(wanted, pass), wanted);
 }
 
-LossSums LanguageModel::train(const at::Tensor& symbols,
-                              const at::Tensor& weights, const Pass& pass,
+LossSums LanguageModel::train(const at::Tensor& tokens,
+                              const at::Tensor& loss_mask, const Pass& pass,
                               double scale) {
-  return read(add_gradients(symbols, weights, pass, scale));
+  return read(add_gradients(tokens, loss_mask, pass, scale));
 }
 
-at::Tensor LanguageModel::add_gradients(const at::Tensor& symbols,
-                                        const at::Tensor& weights,
+at::Tensor LanguageModel::add_gradients(const at::Tensor& tokens,
+                                        const at::Tensor& loss_mask,
                                         const Pass& pass, double scale) {
   const at::NoGradGuard no_grad;
-  const auto wanted = here(symbols);
+  const auto wanted = here(tokens);
   const auto inputs = shifted(wanted);
   auto y = stack_->forward(begin(inputs), pass);
   Streams d_y;
-  const auto sums = head_.backward(y, wanted, here(weights), scale, d_y);
+  const auto sums = head_.backward(y, wanted, here(loss_mask), scale, d_y);
   embed_backward(inputs, stack_->backward(std::move(y), std::move(d_y)));
-  for (auto& parameter : parameters()) {
-    parameter.gradient = parameter.value.grad();
-  }
   return sums;
 }
 
-at::Tensor LanguageModel::logits(const at::Tensor& symbols, const Pass& pass,
+at::Tensor LanguageModel::logits(const at::Tensor& tokens, const Pass& pass,
                                  std::vector<at::Tensor>* buckets) const {
   const at::NoGradGuard no_grad;
-  return head_.logits(
-      stack_->evaluate(begin(shifted(here(symbols))), pass, buckets));
+  return head_.logits(outputs(tokens, pass, buckets));
 }
 
-double LanguageModel::overflow(const at::Tensor& symbols,
+double LanguageModel::overflow(const at::Tensor& tokens,
                                const Pass& pass) const {
   std::vector<at::Tensor> buckets;
-  stack_->evaluate(begin(shifted(here(symbols))), pass, &buckets);
+  outputs(tokens, pass, &buckets);
   double sum = 0;
   int64_t layers = 0;
   for (std::size_t i = 0; i < buckets.size(); ++i) {
@@ -138,8 +142,7 @@ double LanguageModel::overflow(const at::Tensor& symbols,
 
 void LanguageModel::zero_gradients() {
   for (auto& parameter : parameters()) {
-    parameter.value.mutable_grad().reset();
-    parameter.gradient.reset();
+    parameter.gradient().reset();
   }
 }
 

@@ -1,4 +1,4 @@
-// A language model: embeds symbols, runs the stack, predicts each symbol from
+// A language model: embeds tokens, runs the stack, predicts each token from
 // those before it.
 #pragma once
 
@@ -20,35 +20,44 @@ class LanguageModel {
   // Error for an impossible config.
   explicit LanguageModel(const Config& config, const Placement& placement = {});
 
-  //   symbols  [batch, length] int64 in [0, vocabulary), on any device
-  //   weights  [batch, length] bool: which symbols count, likewise
+  //   tokens  [batch, length] int64 in [0, vocabulary), on any device
+  //   loss_mask  [batch, length] bool: which tokens count, likewise
   //
-  // Inputs are the symbols shifted right behind a start symbol, so every symbol
+  // Inputs are the tokens shifted right behind a start token, so every token
   // is predicted exactly once, from those before it.
-  LossSums evaluate(const at::Tensor& symbols, const at::Tensor& weights,
+  LossSums evaluate(const at::Tensor& tokens, const at::Tensor& loss_mask,
                     const Pass& pass) const;
 
-  // The loss of every symbol, in nats, [batch, length] on the model's device.
-  at::Tensor losses(const at::Tensor& symbols, const Pass& pass) const;
+  // The loss of every token, in nats, [batch, length] on the model's device.
+  at::Tensor losses(const at::Tensor& tokens, const Pass& pass) const;
 
   // Likewise, and adds the gradients of scale * (sum of losses) to those of the
   // parameters (Parameter::gradient).
-  LossSums train(const at::Tensor& symbols, const at::Tensor& weights,
+  LossSums train(const at::Tensor& tokens, const at::Tensor& loss_mask,
                  const Pass& pass, double scale);
 
   // The same, but nothing waits for the device: the sums stay there, [3]
   // float64, for reformer::read.
-  at::Tensor add_gradients(const at::Tensor& symbols, const at::Tensor& weights,
-                           const Pass& pass, double scale);
+  at::Tensor add_gradients(const at::Tensor& tokens,
+                           const at::Tensor& loss_mask, const Pass& pass,
+                           double scale);
 
-  // Logits [batch, length, vocabulary] of every symbol's prediction. `buckets`,
+  // Logits [batch, length, vocabulary] of every token's prediction. `buckets`,
   // where given, receives what each layer hashed to.
-  at::Tensor logits(const at::Tensor& symbols, const Pass& pass,
+  at::Tensor logits(const at::Tensor& tokens, const Pass& pass,
                     std::vector<at::Tensor>* buckets = nullptr) const;
+
+  // What the head reads to predict each of the tokens. Likewise with buckets.
+  Streams outputs(const at::Tensor& tokens, const Pass& pass,
+                  std::vector<at::Tensor>* buckets = nullptr) const;
+
+  // What the attention of block `block` reads, [batch, length, d_model].
+  at::Tensor attention_input(const at::Tensor& tokens, const Pass& pass,
+                             int64_t block) const;
 
   // The share of same-bucket pairs that the windows of LSH layers cut off, the
   // mean over those layers; 0 where there are none. A forward pass.
-  double overflow(const at::Tensor& symbols, const Pass& pass) const;
+  double overflow(const at::Tensor& tokens, const Pass& pass) const;
 
   void zero_gradients();
   std::vector<Parameter>& parameters() { return store_.parameters(); }
@@ -61,7 +70,7 @@ class LanguageModel {
   const Stack& stack() const { return *stack_; }
   const Positions& positions() const { return positions_; }
   const LanguageHead& head() const { return head_; }
-  int64_t start_symbol() const { return config_.model.vocabulary; }
+  int64_t start_token() const { return config_.model.vocabulary; }
 
   // What the stack reads: [batch, length, d_model] of inputs [batch, length]
   // int64, the first of which stands at first_position. Differentiable.
@@ -74,7 +83,7 @@ class LanguageModel {
 
  private:
   at::Tensor here(const at::Tensor& x) const;  // on the model's device
-  at::Tensor shifted(const at::Tensor& symbols) const;
+  at::Tensor shifted(const at::Tensor& tokens) const;
   Streams begin(const at::Tensor& inputs) const;
   at::Tensor embed_with(const at::Tensor& inputs,
                         const at::Tensor& positions) const;

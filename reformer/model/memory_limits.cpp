@@ -67,7 +67,7 @@ void require_memory_for_step(const Config& config, const Placement& placement) {
 }
 
 void require_memory_for_batch(const TrainConfig& train) {
-  constexpr double kBytes = 9;  // a symbol, and whether it counts
+  constexpr double kBytes = 9;  // a token, and whether it counts
   require_memory(kBytes * double(train.batch) * double(train.length), c10::kCPU,
                  "train.batch",
                  std::to_string(train.batch) + " sequences of train.length = " +

@@ -17,7 +17,9 @@ constexpr int64_t kFloat = 4;
 
 // Of a number in products and attention.
 int64_t compute_bytes(const Config& config, at::DeviceType device) {
-  return device != at::kCPU && config.train.precision != "float32" ? 2 : kFloat;
+  return device != at::kCPU && config.train.precision != Precision::kFloat32
+             ? 2
+             : kFloat;
 }
 
 // Bytes of the tensors that a config is made of.
@@ -48,7 +50,7 @@ struct Sizes {
 };
 
 bool keeps_activations(const Config& config) {
-  return config.model.block != "reversible";
+  return config.model.block != BlockKind::kReversible;
 }
 
 int64_t chunk_tokens(const Config& config, int64_t chunk) {
@@ -64,31 +66,32 @@ int64_t added_gradient(const Config& config, int64_t chunk, int64_t matrix) {
 
 // Kept by the attention's graph besides its normed input.
 int64_t attention_graph(const Config& config, const Sizes& sizes,
-                        const std::string& kind) {
-  const int64_t tensors = kind == "full" ? 4 : 3;  // qk, v, output (and k)
-  const int64_t keys = kind == "full" ? 2 : 1;     // qk, or q and k
+                        AttentionKind kind) {
+  const int64_t tensors =
+      kind == AttentionKind::kFull ? 4 : 3;  // qk, v, output (and k)
+  const int64_t keys = kind == AttentionKind::kFull ? 2 : 1;  // qk, or q and k
   const int64_t turned = rotary_pairs(config.model) > 0 ? keys : 0;
   const int64_t statistics = sizes.device == at::kCPU ? 1 : 3;  // of a row
   return (tensors + turned) * sizes.heads +
          statistics * sizes.head_rows * kFloat;
 }
 
-int64_t round_count(const Config& config, const std::string& kind) {
-  if (kind != "lsh") return 0;
+int64_t round_count(const Config& config, AttentionKind kind) {
+  if (kind != AttentionKind::kLsh) return 0;
   return config.lsh.rounds + (config.lsh.local_window > 0 ? 1 : 0);
 }
 
 // Order, place and interval of each round.
 int64_t sorted_rounds(const Config& config, const Sizes& sizes,
-                      const std::string& kind) {
+                      AttentionKind kind) {
   return 4 * int64_t{sizeof(int32_t)} * round_count(config, kind) *
          sizes.head_rows;
 }
 
 // Of a thread: the ring of keys and its scores, or LibTorch's flash attention's
 // tiles.
-int64_t thread_scratch(const std::string& kind) {
-  return kind == "full" ? 1 << 20 : 350 << 10;
+int64_t thread_scratch(AttentionKind kind) {
+  return kind == AttentionKind::kFull ? 1 << 20 : 350 << 10;
 }
 
 // LibTorch's fp32 sums of dq: in a fixed order, and in bfloat16, one of each
@@ -105,8 +108,8 @@ int64_t query_gradient_sums(const Config& config, const Sizes& sizes) {
 // Of a GPU's kernels: statistics of rows, and fp32 sums of those heads whose
 // rounds are computed together.
 int64_t device_scratch(const Config& config, const Sizes& sizes,
-                       const std::string& kind, bool rounds) {
-  if (kind == "full") return query_gradient_sums(config, sizes);
+                       AttentionKind kind, bool rounds) {
+  if (kind == AttentionKind::kFull) return query_gradient_sums(config, sizes);
   const int64_t length = config.train.length;
   const int64_t heads = std::min((kernels::kRowsTogether + length - 1) / length,
                                  config.train.batch * config.model.heads);
@@ -126,10 +129,10 @@ int64_t projections_working(const Sizes& sizes, int64_t projections) {
 // At the attention's backward: its normed input, unless that is made again
 // later; the graph, the gradients of its output, of qk and of v; the sorted
 // rounds; scratch.
-int64_t attention_working(const Config& config, const std::string& kind,
+int64_t attention_working(const Config& config, AttentionKind kind,
                           at::DeviceType device) {
   const Sizes sizes(config, device);
-  const int64_t gradients = kind == "full" ? 4 : 3;
+  const int64_t gradients = kind == AttentionKind::kFull ? 4 : 3;
   int64_t bytes = (keeps_activations(config) ? sizes.normed : 0) +
                   attention_graph(config, sizes, kind) +
                   gradients * sizes.heads + sorted_rounds(config, sizes, kind);
@@ -165,7 +168,8 @@ int64_t loss_working(const Config& config, at::DeviceType device) {
   const int64_t chunk = loss_chunk(model, config.train.batch, device);
   const int64_t tokens = chunk_tokens(config, chunk);
   const int64_t compute = compute_bytes(config, device);
-  const bool joined = model.block != "residual";  // or the stream itself
+  const bool joined =
+      model.block != BlockKind::kResidual;  // or the stream itself
   const int64_t read = model.d_model * (joined ? 2 : 1);
   const int64_t kept = (joined ? read * kFloat : 0) + read * compute;
   const int64_t wide = tokens * (2 * model.vocabulary * kFloat + kept);
@@ -180,12 +184,13 @@ int64_t loss_working(const Config& config, at::DeviceType device) {
 // [tokens, d_ff] what the activation saw and its result (relu: that alone).
 int64_t feed_forward_activations(const Config& config, at::DeviceType device) {
   const Sizes sizes(config, device);
-  const int64_t inner = config.model.activation == "relu" ? 1 : 2;
+  const int64_t inner =
+      config.model.activation == ActivationKind::kRelu ? 1 : 2;
   return sizes.stream + sizes.normed + inner * sizes.inner;
 }
 
 // Likewise for attention's; a CPU sorts the rounds again.
-int64_t attention_activations(const Config& config, const std::string& kind,
+int64_t attention_activations(const Config& config, AttentionKind kind,
                               at::DeviceType device) {
   const Sizes sizes(config, device);
   return sizes.stream + sizes.normed + attention_graph(config, sizes, kind) +
@@ -194,10 +199,12 @@ int64_t attention_activations(const Config& config, const std::string& kind,
 
 // `blocks`: of the numbers in blocks, how many are there.
 int64_t optimizer_bytes(const Config& config, int64_t others, int64_t blocks) {
-  const auto& name = config.train.optimizer;
-  if (name == "adam" || name == "adamw") return 2 * (others + blocks) * kFloat;
+  const OptimizerKind kind = config.train.optimizer;
+  if (kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamw) {
+    return 2 * (others + blocks) * kFloat;
+  }
   // Almost everything in blocks is a matrix.
-  if (name == "muon") return (2 * others + blocks) * kFloat;
+  if (kind == OptimizerKind::kMuon) return (2 * others + blocks) * kFloat;
   // A row and a column of each matrix, all of each vector: small, so an upper
   // bound will do.
   const auto& model = config.model;
@@ -206,7 +213,7 @@ int64_t optimizer_bytes(const Config& config, int64_t others, int64_t blocks) {
       4 * (model.d_model + width) + 3 * model.d_ff + 8 * model.d_model;
   int64_t numbers =
       model.layers * layer + 3 * model.vocabulary + 8 * model.d_model;
-  if (model.positions == "learned") numbers += config.train.length;
+  if (model.positions == PositionKind::kLearned) numbers += config.train.length;
   for (const int64_t length : model.axial_shape) numbers += length;
   return numbers * kFloat;
 }
@@ -220,7 +227,7 @@ class Moments {
         sizes_(config, device),
         kinds_(layer_attentions(config.model)),
         counts_(count_parameters(config)) {
-    for (const auto& kind : kinds_) kept_.push_back(kept_with(kind));
+    for (const auto kind : kinds_) kept_.push_back(kept_with(kind));
     base_.parameters = resident() * kFloat;
     base_.optimizer_state =
         optimizer_bytes(config, others(), resident() - others());
@@ -248,7 +255,7 @@ class Moments {
   };
 
   // By one layer more than kept_ has so far.
-  Kept kept_with(const std::string& kind) const {
+  Kept kept_with(AttentionKind kind) const {
     Kept kept = kept_.back();
     kept.bucket_ids += bucket_ids(kind);
     if (keeps_activations(config_)) {
@@ -282,7 +289,7 @@ class Moments {
     // The last sum that nobody reads; the one before, where the parts that read
     // it have copies of it; the stream that a residual block does not use.
     const bool copies = config_.model.dropout > 0 && config_.train.batch > 1;
-    const bool unused = config_.model.block == "residual";
+    const bool unused = config_.model.block == BlockKind::kResidual;
     loss.streams += (1 + copies + unused) * sizes_.stream;
     return loss;
   }
@@ -292,7 +299,7 @@ class Moments {
         moment(layer, "feed-forward", feed_forward_working(config_, device_));
     if (keeps_activations(config_)) {  // the part's are among them
       const auto& model = config_.model;
-      const int64_t inner = model.activation == "relu" ? 1 : 2;
+      const int64_t inner = model.activation == ActivationKind::kRelu ? 1 : 2;
       feed_forward.working -= feed_forward_tokens(config_, device_) *
                               (inner * model.d_ff + model.d_model) *
                               sizes_.compute;
@@ -334,13 +341,15 @@ class Moments {
 
   bool has_tables() const {
     const auto& positions = config_.model.positions;
-    return positions == "learned" || positions == "axial";
+    return positions == PositionKind::kLearned ||
+           positions == PositionKind::kAxial;
   }
 
   // A column for each position.
   int64_t widest_axis() const {
     const auto& dims = config_.model.axial_dims;
-    if (config_.model.positions != "axial" || dims.size() < 2) return 0;
+    if (config_.model.positions != PositionKind::kAxial || dims.size() < 2)
+      return 0;
     return *std::max_element(dims.begin(), dims.end()) * config_.train.length *
            kFloat;
   }
@@ -354,16 +363,14 @@ class Moments {
     MemoryPrediction optimizer = base_;
     optimizer.gradients = gradients_from(-1);
     optimizer.part = "optimizer";
-    if (config_.train.optimizer != "muon") return optimizer;
+    if (config_.train.optimizer != OptimizerKind::kMuon) return optimizer;
     optimizer.working = 2 * pair + 4 * least * least * kFloat;
     return optimizer;
   }
 
   // With parameters on the host a GPU has those of three blocks at a time, with
   // their gradients and optimizer state.
-  bool visiting() const {
-    return device_ != at::kCPU && config_.train.parameters == "host";
-  }
+  bool visiting() const { return device_ != at::kCPU && config_.train.offload; }
   int64_t blocks() const { return counts_.attention + counts_.feed_forward; }
   int64_t others() const { return counts_.total() - blocks(); }
   int64_t resident() const {  // numbers
@@ -385,15 +392,15 @@ class Moments {
     return (counts_.head + of_blocks) * kFloat;
   }
 
-  int64_t bucket_ids(const std::string& kind) const {
-    if (kind != "lsh") return 0;
+  int64_t bucket_ids(AttentionKind kind) const {
+    if (kind != AttentionKind::kLsh) return 0;
     return int64_t{sizeof(uint16_t)} * config_.lsh.rounds * sizes_.head_rows;
   }
 
   const Config& config_;
   const at::DeviceType device_;
   const Sizes sizes_;
-  const std::vector<std::string> kinds_;
+  const std::vector<AttentionKind> kinds_;
   const ParameterCounts counts_;
   MemoryPrediction base_;
   std::vector<Kept> kept_ = std::vector<Kept>(1);  // by how many layers
@@ -404,7 +411,7 @@ class Moments {
 PeakPrediction predict_memory(const Config& config, at::DeviceType device) {
   PeakPrediction prediction;
   prediction.peak = Moments(config, device).highest();
-  for (const auto& kind : layer_attentions(config.model)) {
+  for (const auto kind : layer_attentions(config.model)) {
     prediction.attention =
         std::max(prediction.attention, attention_working(config, kind, device));
   }

@@ -4,15 +4,24 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace reformer {
 
 struct Parameter {
+  Parameter(std::string its_name, at::Tensor its_value,
+            const at::Tensor& gradient = {})
+      : name(std::move(its_name)), value(std::move(its_value)) {
+    if (gradient.defined()) value.mutable_grad() = gradient;
+  }
+
   std::string name;  // unique, dotted: "blocks.0.attention.qk.weight"
   at::Tensor value;  // float32 (float64 in gradient checks; Placement has more)
-  at::Tensor
-      gradient;  // the sum over what was backpropagated; may be undefined
+
+  // The sum over what was backpropagated, undefined where nothing was. It lives
+  // with the value, so that copies of a Parameter have one gradient.
+  at::Tensor& gradient() const { return value.mutable_grad(); }
 };
 
 struct NamedTensor {

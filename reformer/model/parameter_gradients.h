@@ -5,7 +5,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "reformer/ops/layer_norm.h"
-#include "reformer/ops/matrix_sums.h"
+#include "reformer/ops/matmul.h"
 
 namespace reformer {
 
@@ -21,9 +21,9 @@ inline void add_weight_gradient(const at::Tensor& weight, const at::Tensor& x,
                                 const at::Tensor& d_y) {
   auto& gradient = weight.mutable_grad();
   if (gradient.defined()) {
-    add_matrix_product(gradient, d_y.t(), x);
+    add_matmul(gradient, d_y.t(), x);
   } else {
-    gradient = matrix_product(d_y.t(), x, weight.scalar_type());
+    gradient = matmul(d_y.t(), x, weight.scalar_type());
   }
 }
 

@@ -67,7 +67,7 @@ at::Tensor ParameterStore::kept(const std::string& name,
                     .to(on_host ? at::Device(at::kCPU) : placement_.device,
                         type, false, /*copy=*/true)
                     .requires_grad_();
-  parameters_.push_back({name, tensor, {}});
+  parameters_.emplace_back(name, tensor);
   return tensor;
 }
 

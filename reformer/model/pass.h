@@ -10,7 +10,7 @@ struct Pass {
   uint64_t step = 0;      // keys hashes and dropout; 0 in evaluation
   bool training = false;  // dropout
   int64_t rounds = 0;     // of LSH attention; 0: the config's
-  // Where a GPU finds the step when the pass is recorded and repeated, in place
+  // Where a GPU finds the step when the pass is captured and replayed, in place
   // of `step`.
   const uint64_t* step_on_device = nullptr;
   // Which of the step's examples is the batch's first: each drops elements of

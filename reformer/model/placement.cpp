@@ -4,21 +4,22 @@
 
 namespace reformer {
 
-Placement placement_on(at::Device device, const std::string& precision) {
+Placement placement_on(at::Device device, Precision precision) {
   const bool on_cpu = device.is_cpu();
   require(
-      precision != "bfloat16" || !on_cpu,
+      precision != Precision::kBfloat16 || !on_cpu,
       "train.precision: bfloat16 needs a GPU; on a CPU use float32 or auto");
-  const bool half = precision == "bfloat16" || (precision == "auto" && !on_cpu);
+  const bool half = precision == Precision::kBfloat16 ||
+                    (precision == Precision::kAuto && !on_cpu);
   return {device, half ? at::kBFloat16 : at::kFloat};
 }
 
-Placement placement_of_trained(at::Device device,
-                               const std::string& precision) {
-  return placement_on(device, device.is_cpu() ? "float32" : precision);
+Placement placement_of_trained(at::Device device, Precision precision) {
+  return placement_on(device,
+                      device.is_cpu() ? Precision::kFloat32 : precision);
 }
 
-Placement placement_for_use(at::Device device, const std::string& precision) {
+Placement placement_for_use(at::Device device, Precision precision) {
   auto placement = placement_of_trained(device, precision);
   placement.matrices = placement.compute;
   return placement;

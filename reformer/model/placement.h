@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <string>
+#include "reformer/config/choices.h"
 
 namespace reformer {
 
@@ -27,14 +27,14 @@ struct Placement {
 };
 
 // By train.precision; Error for bfloat16 on a CPU.
-Placement placement_on(at::Device device, const std::string& precision);
+Placement placement_on(at::Device device, Precision precision);
 
 // The same for a model that was trained elsewhere: on a CPU it computes in
 // float32, whatever it was trained in.
-Placement placement_of_trained(at::Device device, const std::string& precision);
+Placement placement_of_trained(at::Device device, Precision precision);
 
 // Likewise for one that will not be trained further: its matrices are kept as
 // products take them.
-Placement placement_for_use(at::Device device, const std::string& precision);
+Placement placement_for_use(at::Device device, Precision precision);
 
 }  // namespace reformer

@@ -20,8 +20,8 @@
 namespace reformer {
 namespace {
 
-bool has_tables(const std::string& kind) {
-  return kind == "learned" || kind == "axial";
+bool has_tables(PositionKind kind) {
+  return kind == PositionKind::kLearned || kind == PositionKind::kAxial;
 }
 
 // Of each pair of columns, float64: from 1 down to almost 1 / slowest.
@@ -51,11 +51,11 @@ Positions::Positions(const Config& config, ParameterStore& store)
     : kind_(config.model.positions),
       d_model_(config.model.d_model),
       placement_(store.placement()) {
-  if (kind_ == "learned") {
+  if (kind_ == PositionKind::kLearned) {
     shape_ = {config.train.length};
     tables_ = {store.given("positions.weight",
                            sinusoids(0, config.train.length, d_model_))};
-  } else if (kind_ == "axial") {
+  } else if (kind_ == PositionKind::kAxial) {
     shape_ = config.model.axial_shape;
     for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
       // Slower waves would hardly move along the axis: what all positions have
@@ -65,7 +65,7 @@ Positions::Positions(const Config& config, ParameterStore& store)
                       sinusoids(0, shape_[axis], config.model.axial_dims[axis],
                                 std::min(kSlowest, double(shape_[axis])))));
     }
-  } else if (kind_ == "sinusoid") {
+  } else if (kind_ == PositionKind::kSinusoid) {
     rates_ = rates_of(d_model_, kSlowest, placement_.device);
   }
 }
@@ -86,12 +86,12 @@ void Positions::require_within(int64_t count) const {
 
 at::Tensor Positions::encode(int64_t first, int64_t length) const {
   require_within(first + length);
-  if (kind_ == "rotary") return {};
+  if (kind_ == PositionKind::kRotary) return {};
   if (shape_.size() == 1) return tables_[0].narrow(0, first, length);
   const auto positions = at::arange(
       first, first + length,
       at::TensorOptions().dtype(at::kLong).device(placement_.device));
-  if (kind_ != "sinusoid") return encode(positions);
+  if (kind_ != PositionKind::kSinusoid) return encode(positions);
   // In parts: the angles are float64.
   constexpr int64_t kPart = 4096;
   std::vector<at::Tensor> parts;
@@ -102,8 +102,8 @@ at::Tensor Positions::encode(int64_t first, int64_t length) const {
 }
 
 at::Tensor Positions::encode(const at::Tensor& positions) const {
-  if (kind_ == "rotary") return {};
-  if (kind_ == "sinusoid") {
+  if (kind_ == PositionKind::kRotary) return {};
+  if (kind_ == PositionKind::kSinusoid) {
     return waves(positions, rates_, d_model_).to(placement_.type);
   }
   std::vector<at::Tensor> parts;

@@ -43,7 +43,7 @@ class Positions {
  private:
   at::Tensor coordinate(const at::Tensor& positions, std::size_t axis) const;
 
-  std::string kind_;
+  PositionKind kind_;
   int64_t d_model_;
   Placement placement_;
   std::vector<int64_t> shape_;      // axial: the axes' lengths

@@ -12,14 +12,17 @@ namespace {
 
 int64_t position_count(const Config& config) {
   const auto& model = config.model;
-  if (model.positions == "learned") return config.train.length * model.d_model;
-  if (model.positions != "axial") return 0;
+  if (model.positions == PositionKind::kLearned)
+    return config.train.length * model.d_model;
+  if (model.positions != PositionKind::kAxial) return 0;
   return std::inner_product(model.axial_shape.begin(), model.axial_shape.end(),
                             model.axial_dims.begin(), int64_t{0});
 }
 
-int64_t projections_of(const std::string& kind) {
-  return kind == "full" ? 4 : 3;  // q, k, v, output; shared: one for q and k
+int64_t projections_of(AttentionKind kind) {
+  return kind == AttentionKind::kFull
+             ? 4
+             : 3;  // q, k, v, output; shared: one for q and k
 }
 
 // The mean over queries i of min(i * share, most): so many of the earlier
@@ -64,7 +67,7 @@ struct LayerFlops {
   double hash = 0;
 };
 
-LayerFlops layer_flops(const Config& config, const std::string& kind) {
+LayerFlops layer_flops(const Config& config, AttentionKind kind) {
   const auto& model = config.model;
   const double tokens = double(tokens_per_step(config));
   const double d_model = double(model.d_model);
@@ -75,7 +78,7 @@ LayerFlops layer_flops(const Config& config, const std::string& kind) {
       (double(projections_of(kind)) * width + 2 * double(model.d_ff));
   flops.attention =
       2 * tokens * width * 2 * expected_keys_per_query(config, kind);
-  if (kind == "lsh") {
+  if (kind == AttentionKind::kLsh) {
     flops.hash = 2 * tokens * width * double(config.lsh.rounds) *
                  double(rotation_columns(buckets_of(config)));
   }
@@ -89,8 +92,9 @@ int64_t tokens_per_step(const Config& config) {
 }
 
 int64_t longest_input(const Config& config) {
-  if (config.model.positions == "learned") return config.train.length;
-  if (config.model.positions != "axial") return 0;
+  if (config.model.positions == PositionKind::kLearned)
+    return config.train.length;
+  if (config.model.positions != PositionKind::kAxial) return 0;
   int64_t longest = 1;
   for (const int64_t length : config.model.axial_shape) {
     if (__builtin_mul_overflow(longest, length, &longest)) {
@@ -105,11 +109,11 @@ ParameterCounts count_parameters(const Config& config) {
   const int64_t d_model = model.d_model;
   const int64_t norm = 2 * d_model;
   const int64_t width = model.heads * head_size(model);
-  const int64_t read = d_model * (model.block == "residual" ? 1 : 2);
+  const int64_t read = d_model * (model.block == BlockKind::kResidual ? 1 : 2);
   ParameterCounts counts;
-  counts.embedding = (model.vocabulary + 1) * d_model;  // and a start symbol
+  counts.embedding = (model.vocabulary + 1) * d_model;  // and a start token
   counts.positions = position_count(config);
-  for (const auto& kind : layer_attentions(model)) {
+  for (const auto kind : layer_attentions(model)) {
     counts.attention += norm + projections_of(kind) * width * d_model;
     counts.feed_forward +=
         norm + 2 * d_model * model.d_ff + model.d_ff + d_model;
@@ -118,29 +122,29 @@ ParameterCounts count_parameters(const Config& config) {
   return counts;
 }
 
-double expected_keys_per_query(const Config& config, const std::string& kind) {
+double expected_keys_per_query(const Config& config, AttentionKind kind) {
   const double length = double(config.train.length);
-  if (kind == "lsh") return lsh_keys(config);
-  if (kind == "local") return window_keys(config.lsh, length, 1);
+  if (kind == AttentionKind::kLsh) return lsh_keys(config);
+  if (kind == AttentionKind::kLocal) return window_keys(config.lsh, length, 1);
   return length / 2;
 }
 
 FlopsPrediction predict_flops(const Config& config) {
   const auto& model = config.model;
   const double read =
-      double(model.d_model * (model.block == "residual" ? 1 : 2));
+      double(model.d_model * (model.block == BlockKind::kResidual ? 1 : 2));
   const double head =
       2 * double(tokens_per_step(config)) * read * double(model.vocabulary);
   FlopsPrediction flops;
   flops.forward = head;
   flops.backward = 2 * head;
-  for (const auto& kind : layer_attentions(model)) {
+  for (const auto kind : layer_attentions(model)) {
     const auto layer = layer_flops(config, kind);
     flops.forward += layer.products + layer.attention + layer.hash;
     // Of a product two gradients; of attention scores and weighted values, the
     // scores again and four gradients.
     flops.backward += 2 * layer.products + 2.5 * layer.attention;
-    if (model.block == "reversible") {
+    if (model.block == BlockKind::kReversible) {
       flops.recomputation += layer.products + layer.attention;
     }
   }

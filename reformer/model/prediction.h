@@ -78,7 +78,7 @@ FlopsPrediction predict_flops(const Config& config);
 // query is more likely in a large one: random vectors meet up to half as many
 // again. Where buckets overflow their windows, rounds find the same near
 // positions: a quarter fewer.
-double expected_keys_per_query(const Config& config, const std::string& kind);
+double expected_keys_per_query(const Config& config, AttentionKind kind);
 
 // The longest input that the positions allow; 0: any.
 int64_t longest_input(const Config& config);

@@ -9,8 +9,6 @@ class ReversibleStack : public Stack {
  public:
   using Stack::Stack;
 
-  Streams evaluate(Streams x, const Pass& pass,
-                   std::vector<at::Tensor>* buckets) const override;
   Streams forward(Streams x, const Pass& pass) override;
   Streams backward(Streams y, Streams d_y) override;
 
@@ -22,9 +20,6 @@ class ReversibleStack : public Stack {
   int64_t bucket_bytes() const;
 
  private:
-  Streams run(Streams x, const Pass& pass,
-              std::vector<at::Tensor>& buckets) const;
-
   Pass pass_;
   std::vector<at::Tensor> buckets_;  // a layer each; undefined where not LSH
 };

@@ -27,9 +27,14 @@ class Stack {
   virtual ~Stack() = default;
 
   // For evaluation: keeps nothing, consumes x. `buckets`, where given, receives
-  // what each layer hashed to, undefined where it is not LSH.
-  virtual Streams evaluate(Streams x, const Pass& pass,
-                           std::vector<at::Tensor>* buckets) const = 0;
+  // what each layer hashed to, undefined where it is not LSH. Returns what
+  // block `end` reads: of the number of blocks, the output.
+  Streams evaluate(Streams x, const Pass& pass,
+                   std::vector<at::Tensor>* buckets, int64_t end) const;
+  Streams evaluate(Streams x, const Pass& pass,
+                   std::vector<at::Tensor>* buckets = nullptr) const {
+    return evaluate(std::move(x), pass, buckets, count());
+  }
 
   // For training: keeps what `backward` needs, until then.
   virtual Streams forward(Streams x, const Pass& pass) = 0;
@@ -38,10 +43,46 @@ class Stack {
   // How the head reads the output: concat(Y1, Y2), or the one stream there is.
   virtual bool two_streams() const { return true; }
 
-  const std::vector<Block>& blocks() const { return blocks_; }
+  // Both streams start as the embedded input. Owns x.
+  Streams begin(at::Tensor x) const {
+    return {x, two_streams() ? x.clone() : x};
+  }
 
-  // Told of every block that a pass comes to, where the stack is reversible;
-  // null: nobody is.
+  // The equations of the paper's Sec. 3, for whoever goes through the blocks
+  // (training, evaluation, decoding): for each block i before `end`, in order,
+  //   attention(i, x1, x2)     adds Attention(x2) to x1
+  //   feed_forward(i, x2, x1)  adds FeedForward(x1) to x2
+  // in place or by another tensor. x2 is x1 where there is one stream.
+  template <class AddAttention, class AddFeedForward>
+  void for_each_branch(Streams& x, int64_t end, const AddAttention& attention,
+                       const AddFeedForward& feed_forward) const {
+    auto& x2 = two_streams() ? x.x2 : x.x1;
+    for (int64_t i = 0; i < end; ++i) {
+      if (observer_) observer_->enter(i, i + 1 < end ? i + 1 : -1, false);
+      attention(i, x.x1, x2);
+      feed_forward(i, x2, x.x1);
+      if (observer_) observer_->leave(i, false);
+    }
+  }
+
+  // The way back: of each block, the last first, feed_forward and then
+  // attention, with the same arguments.
+  template <class AddAttention, class AddFeedForward>
+  void for_each_branch_backward(Streams& x, const AddAttention& attention,
+                                const AddFeedForward& feed_forward) const {
+    auto& x2 = two_streams() ? x.x2 : x.x1;
+    for (int64_t i = count() - 1; i >= 0; --i) {
+      if (observer_) observer_->enter(i, i - 1, true);
+      feed_forward(i, x2, x.x1);
+      attention(i, x.x1, x2);
+      if (observer_) observer_->leave(i, true);
+    }
+  }
+
+  const std::vector<Block>& blocks() const { return blocks_; }
+  int64_t count() const { return static_cast<int64_t>(blocks_.size()); }
+
+  // Told of every block that a pass comes to; null: nobody is.
   void set_observer(BlockObserver* observer) { observer_ = observer; }
 
  protected:

@@ -17,8 +17,6 @@ class StoredStack : public Stack {
  public:
   using Stack::Stack;
 
-  Streams evaluate(Streams x, const Pass& pass,
-                   std::vector<at::Tensor>* buckets) const override;
   Streams forward(Streams x, const Pass& pass) override;
   Streams backward(Streams y, Streams d_y) override;
 

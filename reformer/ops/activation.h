@@ -5,7 +5,7 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/relu.h>
 
-#include "reformer/kernels/row_products.h"
+#include "reformer/kernels/small_gemm.h"
 
 namespace reformer {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "reformer/base/errors.h"
-#include "reformer/device/fixed_order.h"
+#include "reformer/device/deterministic.h"
 #include "reformer/ops/checks.h"
 #include "reformer/ops/natural_rounds.h"
 
@@ -155,7 +155,7 @@ class FixedOrderAttention
   static torch::autograd::variable_list backward(
       torch::autograd::AutogradContext* context,
       torch::autograd::variable_list d_outputs) {
-    const FixedOrder fixed_order;
+    const Deterministic deterministic;
     auto gradients = torch::autograd::grad(
         {context->saved_data["output"].toTensor()},
         context->saved_data["inputs"].toTensorVector(), {d_outputs[0]});

@@ -1,6 +1,7 @@
 #include "reformer/ops/lsh_attention.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -39,6 +40,12 @@ void check_inputs(const at::Tensor& qk, const at::Tensor& v,
   check_mask(kOp, mask, qk.device(), qk.size(0), qk.size(2));
 }
 
+// As a whole: a setting that is new must reach the backward pass, too.
+struct KeptConfig : torch::CustomClassHolder {
+  explicit KeptConfig(const LshConfig& kept) : config(kept) {}
+  LshConfig config;
+};
+
 // On a CPU keeps the buckets alone for the backward pass, 2 bytes a round, and
 // sorts them again there, which takes a hundredth of the attention's time. On a
 // GPU that would be a twentieth, and the sorted rounds are kept, 16 bytes each:
@@ -58,11 +65,8 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
     context->save_for_backward({qk, v, buckets, mask, result.output, result.lse,
                                 result.softmax, kept.order, kept.place,
                                 kept.interval});
-    context->saved_data["chunk_length"] = config.chunk_length;
-    context->saved_data["n_buckets"] = config.n_buckets;
-    context->saved_data["local_window"] = config.local_window;
-    context->saved_data["window"] = static_cast<int64_t>(config.window);
-    context->saved_data["causal"] = config.causal;
+    context->saved_data["config"] =
+        c10::IValue::make_capsule(c10::make_intrusive<KeptConfig>(config));
     context->saved_data["successor_heads"] = successor_heads;
     return result.output;
   }
@@ -73,18 +77,14 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
     require(!at::GradMode::is_enabled(), kOp,
             ": second derivatives are not available");
     auto& data = context->saved_data;
-    LshConfig config;
-    config.chunk_length = data["chunk_length"].toInt();
-    config.n_buckets = data["n_buckets"].toInt();
-    config.local_window = data["local_window"].toInt();
-    config.window = static_cast<Window>(data["window"].toInt());
-    config.causal = data["causal"].toBool();
+    const auto kept = c10::static_intrusive_pointer_cast<KeptConfig>(
+        data["config"].toCapsule());
     const auto saved = context->get_saved_variables();
     const auto& [qk, v, buckets, mask] =
         std::tie(saved[0], saved[1], saved[2], saved[3]);
     const auto rounds = saved[7].defined()
                             ? IntervalRounds{saved[7], saved[8], saved[9]}
-                            : lsh_rounds(buckets, config, mask);
+                            : lsh_rounds(buckets, kept->config, mask);
     const auto gradients = interval_attention_backward(
         qk, {}, v, rounds, mask, {saved[4], saved[5], saved[6]}, d_outputs[0],
         data["successor_heads"].toInt());

@@ -110,7 +110,7 @@ void Adafactor::update_on_device(const std::vector<Parameter>& parameters,
   std::vector<AdafactorParameter> updated;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& parameter = parameters[i];
-    if (!parameter.gradient.defined()) continue;
+    if (!parameter.gradient().defined()) continue;
     const auto moment = [&](size_t at) {
       return moments_[first_moment_[i] + at].value;
     };

@@ -98,8 +98,9 @@ void Adam::update_on_device(const std::vector<Parameter>& parameters,
   for (const bool decays : {false, true}) {
     std::vector<at::Tensor> w, g, m, v;
     for (size_t i = 0; i < parameters.size(); ++i) {
-      const auto& [name, value, gradient] = parameters[i];
-      if (!gradient.defined() || (value.dim() >= 2) != decays) continue;
+      const auto& value = parameters[i].value;
+      if (!parameters[i].gradient().defined() || (value.dim() >= 2) != decays)
+        continue;
       w.push_back(value.detach());
       g.push_back(gradient_of(parameters[i]));
       m.push_back(moments_[2 * i].value);

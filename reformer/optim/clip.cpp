@@ -32,7 +32,8 @@ bool on_cpu(const std::vector<at::Tensor>& tensors) {
 std::vector<at::Tensor> gradients_of(const std::vector<Parameter>& parameters) {
   std::vector<at::Tensor> gradients;
   for (const auto& parameter : parameters) {
-    if (parameter.gradient.defined()) gradients.push_back(parameter.gradient);
+    if (parameter.gradient().defined())
+      gradients.push_back(parameter.gradient());
   }
   return gradients;
 }

@@ -91,7 +91,7 @@ void Muon::update(std::vector<Parameter>& parameters, double learning_rate) {
   std::map<std::tuple<int64_t, int64_t, int64_t>, std::vector<Matrix>> groups;
   for (size_t m = 0; m < matrices_.size(); ++m) {
     const auto& parameter = parameters[matrices_[m]];
-    if (!parameter.gradient.defined()) continue;
+    if (!parameter.gradient().defined()) continue;
     const int64_t rows = parameter.value.size(0);
     const int64_t columns = parameter.value.size(1);
     groups[{block_of(parameter.name), std::min(rows, columns),

@@ -1,6 +1,5 @@
 #include "reformer/optim/optimizer.h"
 
-#include "reformer/base/errors.h"
 #include "reformer/optim/adafactor.h"
 #include "reformer/optim/adam.h"
 #include "reformer/optim/muon.h"
@@ -9,20 +8,19 @@ namespace reformer {
 
 std::unique_ptr<Optimizer> make_optimizer(
     const TrainConfig& config, const std::vector<Parameter>& parameters) {
-  const std::string& name = config.optimizer;
-  if (name == "adafactor") return std::make_unique<Adafactor>(parameters);
-  require(name == "adam" || name == "adamw" || name == "muon",
-          "train.optimizer: adafactor, adam, adamw or muon is required, got '",
-          name, "'");
+  const OptimizerKind kind = config.optimizer;
+  if (kind == OptimizerKind::kAdafactor) {
+    return std::make_unique<Adafactor>(parameters);
+  }
   const AdamSettings settings = {
       .beta1 = config.beta1,
       .beta2 = config.beta2,
       .epsilon = config.epsilon,
-      .decay = name == "adam" ? 0 : config.weight_decay};
-  if (name == "muon") {
+      .decay = kind == OptimizerKind::kAdam ? 0 : config.weight_decay};
+  if (kind == OptimizerKind::kMuon) {
     return std::make_unique<Muon>(
         MuonSettings{.momentum = config.momentum,
-                     .rounded = config.precision != "float32",
+                     .rounded = config.precision != Precision::kFloat32,
                      .adam = settings},
         parameters);
   }

@@ -38,7 +38,7 @@ void check_like(const std::string& name, const at::Tensor& given,
 }  // namespace
 
 void check_parameters(const std::vector<Parameter>& parameters) {
-  for (const auto& [name, value, gradient] : parameters) {
+  for (const auto& [name, value] : parameters) {
     const auto type = value.scalar_type();
     require(type == at::kFloat || type == at::kDouble, "optimizer: ", name,
             " must be float32 or float64, got ", type);
@@ -51,7 +51,7 @@ void check_parameters(const std::vector<Parameter>& parameters) {
 }
 
 at::Tensor gradient_of(const Parameter& parameter) {
-  const at::Tensor& gradient = parameter.gradient;
+  const at::Tensor& gradient = parameter.gradient();
   const at::Tensor& value = parameter.value;
   require(gradient.sizes() == value.sizes() &&
               gradient.scalar_type() == value.scalar_type(),

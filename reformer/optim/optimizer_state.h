@@ -36,7 +36,7 @@ template <class Body>
 void for_each_gradient(std::vector<Parameter>& parameters, const Body& body) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& parameter = parameters[i];
-    if (!parameter.gradient.defined()) continue;
+    if (!parameter.gradient().defined()) continue;
     const at::Tensor gradient = gradient_of(parameter);
     if (parameter.value.scalar_type() == at::kDouble) {
       body(double{}, parameter.value, gradient, i);

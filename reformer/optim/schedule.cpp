@@ -2,7 +2,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "reformer/base/errors.h"
 #include "reformer/optim/optimizer.h"
 
 namespace reformer {
@@ -22,11 +21,9 @@ double learning_rate_at(const TrainConfig& config, int64_t step) {
   const double t = static_cast<double>(step);
   const double w = static_cast<double>(std::max<int64_t>(config.warmup, 1));
   const double warmed = config.learning_rate * std::min(1.0, t / w);
-  if (config.schedule == "constant") return warmed;
-  if (config.schedule == "rsqrt") return warmed / std::sqrt(std::max(t, w));
-  require(config.schedule == "cosine",
-          "train.schedule: constant, rsqrt or cosine is required, got '",
-          config.schedule, "'");
+  if (config.schedule == ScheduleKind::kConstant) return warmed;
+  if (config.schedule == ScheduleKind::kRsqrt)
+    return warmed / std::sqrt(std::max(t, w));
   const double turn = std::numbers::pi * progress_after_warmup(config, step);
   return warmed * (1 + std::cos(turn)) / 2;
 }

@@ -11,28 +11,28 @@
 namespace reformer {
 namespace {
 
-// Uniform in 1..symbols; the product keeps the high bits, and its bias is
-// below symbols / 2^32.
-int64_t symbol_of(uint32_t bits, int64_t symbols) {
-  return 1 + static_cast<int64_t>((uint64_t{bits} * uint64_t(symbols)) >> 32);
+// Uniform in 1..tokens; the product keeps the high bits, and its bias is
+// below tokens / 2^32.
+int64_t token_of(uint32_t bits, int64_t tokens) {
+  return 1 + static_cast<int64_t>((uint64_t{bits} * uint64_t(tokens)) >> 32);
 }
 
-void write_sequence(PhiloxKey key, int64_t symbols, int64_t length,
+void write_sequence(PhiloxKey key, int64_t tokens, int64_t length,
                     int64_t* out) {
   const int64_t half = length / 2;
   out[0] = out[half] = 0;
   PhiloxCounter bits{};
   for (int64_t i = 0; i < half - 1; ++i) {
     if (i % 4 == 0) bits = philox(key, {static_cast<uint32_t>(i / 4), 0, 0, 0});
-    out[1 + i] = out[half + 1 + i] = symbol_of(bits[i % 4], symbols);
+    out[1 + i] = out[half + 1 + i] = token_of(bits[i % 4], tokens);
   }
 }
 
-// The halves of a batch of sequences without their symbols.
+// The halves of a batch of sequences without their tokens.
 Batch empty_batch(int64_t rows, int64_t length) {
   Batch batch{at::empty({rows, length}, at::kLong),
               at::zeros({rows, length}, at::kBool)};
-  batch.weights.slice(1, length / 2).fill_(true);
+  batch.loss_mask.slice(1, length / 2).fill_(true);
   return batch;
 }
 
@@ -44,17 +44,17 @@ Draw draw_of(Split split) {
 }  // namespace
 
 DuplicationTask::DuplicationTask(const Config& config)
-    : symbols_(config.task.symbols),
+    : tokens_(config.task.alphabet),
       batch_(config.train.batch),
       length_(config.train.length),
       seed_(config.train.seed) {}
 
 Batch DuplicationTask::training_batch(int64_t index) const {
   auto batch = empty_batch(batch_, length_);
-  auto* symbols = batch.symbols.mutable_data_ptr<int64_t>();
+  auto* tokens = batch.tokens.mutable_data_ptr<int64_t>();
   for (int64_t row = 0; row < batch_; ++row) {
     write_sequence(row_key(seed_, Draw::kDuplicationTraining, index, row),
-                   symbols_, length_, symbols + row * length_);
+                   tokens_, length_, tokens + row * length_);
   }
   return batch;
 }
@@ -70,10 +70,10 @@ Batch DuplicationTask::evaluation_batch(Split split, int64_t index) const {
   const int64_t first = index * batch_;
   const int64_t rows = std::min(batch_, kExamples - first);
   auto batch = empty_batch(rows, length_);
-  auto* symbols = batch.symbols.mutable_data_ptr<int64_t>();
+  auto* tokens = batch.tokens.mutable_data_ptr<int64_t>();
   for (int64_t row = 0; row < rows; ++row) {
-    write_sequence(row_key(seed_, draw_of(split), first + row, 0), symbols_,
-                   length_, symbols + row * length_);
+    write_sequence(row_key(seed_, draw_of(split), first + row, 0), tokens_,
+                   length_, tokens + row * length_);
   }
   return batch;
 }

@@ -6,8 +6,8 @@
 
 namespace reformer {
 
-// Sequences of train.length symbols: w has train.length / 2 - 1 of them, each
-// drawn from 1 to task.symbols. The loss counts the second half, 0w: the first
+// Sequences of train.length tokens: w has train.length / 2 - 1 of them, each
+// drawn from 1 to task.alphabet. The loss counts the second half, 0w: the first
 // w is noise that nothing predicts.
 class DuplicationTask : public Task {
  public:
@@ -23,7 +23,7 @@ class DuplicationTask : public Task {
   double metric_of(double mean_loss) const override { return mean_loss; }
 
  private:
-  int64_t symbols_;
+  int64_t tokens_;
   int64_t batch_;
   int64_t length_;
   int64_t seed_;

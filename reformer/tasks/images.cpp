@@ -18,9 +18,9 @@ namespace {
 
 constexpr int64_t kHeldOut = 20;  // one of so many
 
-void require_pictures(const std::string& source, const char* split,
-                      int64_t count) {
-  require(count > 0, source, ": no picture is left for ", split,
+void require_images(const std::string& source, const char* split,
+                    int64_t count) {
+  require(count > 0, source, ": no image is left for ", split,
           "; more of them, folders named train, validation and test, or "
           "task.validation and task.test are required");
 }
@@ -33,7 +33,7 @@ ImagesTask::ImagesTask(const Config& config, DecodeObserver& observer)
       seed_(config.train.seed) {
   const auto& task = config.task;
   require(!task.data.empty(),
-          "task.data: a folder or archive of pictures is required, got none; "
+          "task.data: a folder or archive of images is required, got none; "
           "--data names it");
   const auto opened = [&](const std::string& path) {
     return open_images(path, task.image_size, task.cache, observer);
@@ -46,13 +46,13 @@ ImagesTask::ImagesTask(const Config& config, DecodeObserver& observer)
     split->places.resize(split->data->labels().size());
     std::iota(split->places.begin(), split->places.end(), 0);
   }
-  require_pictures(task.data, "training", train_.count());
-  require_pictures(task.data, "validation", validation_.count());
-  require_pictures(task.data, "test", test_.count());
+  require_images(task.data, "training", train_.count());
+  require_images(task.data, "validation", validation_.count());
+  require_images(task.data, "test", test_.count());
 }
 
 void ImagesTask::split_data(const TaskConfig& task, const Data& data) {
-  for (Pictures* split : {&train_, &validation_, &test_}) split->data = data;
+  for (Images* split : {&train_, &validation_, &test_}) split->data = data;
   const auto& labels = data->labels();
   for (size_t i = 0; i < labels.size(); ++i) {
     const auto label = static_cast<ImageSplit>(labels[i]);
@@ -68,9 +68,9 @@ void ImagesTask::split_data(const TaskConfig& task, const Data& data) {
   if (task.test.empty() && test_.count() == 0) hold_out(test_, number);
 }
 
-// Moves `number` pictures from training to `split`. The choice depends on
+// Moves `number` images from training to `split`. The choice depends on
 // nothing but how many there are: another seed is evaluated on the same.
-void ImagesTask::hold_out(Pictures& split, int64_t number) {
+void ImagesTask::hold_out(Images& split, int64_t number) {
   const auto key = row_key(/*seed=*/0, Draw::kImageHoldOut, /*index=*/0, 0);
   std::vector<int32_t> rest;
   for (int64_t i = 0; i < train_.count(); ++i) {
@@ -80,25 +80,25 @@ void ImagesTask::hold_out(Pictures& split, int64_t number) {
   train_.places = std::move(rest);
 }
 
-const ImagesTask::Pictures& ImagesTask::pictures_of(Split split) const {
+const ImagesTask::Images& ImagesTask::images_of(Split split) const {
   return split == Split::kValidation ? validation_ : test_;
 }
 
-Batch ImagesTask::batch_of(const Pictures& split,
+Batch ImagesTask::batch_of(const Images& split,
                            const std::vector<int64_t>& indices) const {
   const auto rows = static_cast<int64_t>(indices.size());
   Batch batch{at::empty({rows, length_}, at::kLong),
               at::ones({rows, length_}, at::kBool)};
-  auto* symbols = batch.symbols.mutable_data_ptr<int64_t>();
+  auto* tokens = batch.tokens.mutable_data_ptr<int64_t>();
   std::vector<uint8_t> bytes(static_cast<size_t>(length_));
   for (const int64_t index : indices) {
     split.data->read(split.places[size_t(index)] * length_, bytes);
-    symbols = std::copy(bytes.begin(), bytes.end(), symbols);
+    tokens = std::copy(bytes.begin(), bytes.end(), tokens);
   }
   return batch;
 }
 
-// The n-th picture drawn is number n % count of a shuffle of its own for each
+// The n-th image drawn is number n % count of a shuffle of its own for each
 // n / count: all of them once before any comes again.
 Batch ImagesTask::training_batch(int64_t index) const {
   std::vector<int64_t> indices;
@@ -112,17 +112,17 @@ Batch ImagesTask::training_batch(int64_t index) const {
 }
 
 int64_t ImagesTask::evaluation_batches(Split split) const {
-  return (pictures_of(split).count() + batch_ - 1) / batch_;
+  return (images_of(split).count() + batch_ - 1) / batch_;
 }
 
 Batch ImagesTask::evaluation_batch(Split split, int64_t index) const {
   assert(index >= 0 && index < evaluation_batches(split));
-  const auto& pictures = pictures_of(split);
+  const auto& images = images_of(split);
   const int64_t first = index * batch_;
   std::vector<int64_t> indices(
-      static_cast<size_t>(std::min(batch_, pictures.count() - first)));
+      static_cast<size_t>(std::min(batch_, images.count() - first)));
   std::iota(indices.begin(), indices.end(), first);
-  return batch_of(pictures, indices);
+  return batch_of(images, indices);
 }
 
 std::vector<DataIdentity> ImagesTask::data() const {

@@ -1,4 +1,4 @@
-// Language modelling of pictures as sequences of sub-pixels (paper Sec. 5,
+// Language modelling of images as sequences of sub-pixels (paper Sec. 5,
 // imagenet64).
 #pragma once
 
@@ -11,17 +11,17 @@
 
 namespace reformer {
 
-// A sequence is a picture of task.image_size squared, its sub-pixels by row,
-// column and channel: train.length = 3 image_size^2 symbols from 0 to 255.
-// Training goes through all pictures of its split in an order shuffled anew for
+// A sequence is an image of task.image_size squared, its sub-pixels by row,
+// column and channel: train.length = 3 image_size^2 tokens from 0 to 255.
+// Training goes through all images of its split in an order shuffled anew for
 // each time; evaluation through those of its own in the order of the data.
 //
 // The splits are those that the data names (see split_named). One that it does
 // not name, and that has no data of its own (task.validation, task.test), is
-// every 20th picture of the training split, chosen by a fixed shuffle.
+// every 20th image of the training split, chosen by a fixed shuffle.
 class ImagesTask : public Task {
  public:
-  // Throws Error as open_images does, and for a split without a picture.
+  // Throws Error as open_images does, and for a split without an image.
   ImagesTask(const Config& config, DecodeObserver& observer);
 
   Batch training_batch(int64_t index) const override;
@@ -33,21 +33,21 @@ class ImagesTask : public Task {
 
  private:
   using Data = std::shared_ptr<const CacheFile>;
-  struct Pictures {
+  struct Images {
     Data data;
-    std::vector<int32_t> places;  // in `data`, counted in pictures
+    std::vector<int32_t> places;  // in `data`, counted in images
     int64_t count() const { return static_cast<int64_t>(places.size()); }
   };
 
   void split_data(const TaskConfig& task, const Data& data);
-  void hold_out(Pictures& split, int64_t number);
-  const Pictures& pictures_of(Split split) const;
-  Batch batch_of(const Pictures& split,
+  void hold_out(Images& split, int64_t number);
+  const Images& images_of(Split split) const;
+  Batch batch_of(const Images& split,
                  const std::vector<int64_t>& indices) const;
 
-  Pictures train_;
-  Pictures validation_;
-  Pictures test_;
+  Images train_;
+  Images validation_;
+  Images test_;
   int64_t batch_;
   int64_t length_;
   int64_t seed_;

@@ -68,11 +68,11 @@ void fill(std::span<int64_t> out, int64_t values, PhiloxKey key) {
 }
 
 // As many as int64 holds where there are more.
-int64_t key_count(int64_t symbols, int64_t key_length) {
+int64_t key_count(int64_t tokens, int64_t key_length) {
   constexpr int64_t kMost = int64_t{1} << 62;
   int64_t count = 1;
   for (int64_t i = 0; i < key_length; ++i) {
-    count = count > kMost / symbols ? kMost : count * symbols;
+    count = count > kMost / tokens ? kMost : count * tokens;
   }
   return count;
 }
@@ -85,7 +85,7 @@ Draw draw_of(Split split) {
 }  // namespace
 
 RecallTask::RecallTask(const Config& config)
-    : symbols_(config.task.symbols),
+    : tokens_(config.task.alphabet),
       key_length_(config.task.key_length),
       pairs_(recall_pairs(config)),
       batch_(config.train.batch),
@@ -99,24 +99,24 @@ Batch RecallTask::empty_batch(int64_t rows) const {
 }
 
 void RecallTask::write_row(Batch& batch, int64_t row, PhiloxKey key) const {
-  auto* symbols = batch.symbols.mutable_data_ptr<int64_t>() + row * length_;
-  auto* weights = batch.weights.mutable_data_ptr<bool>() + row * length_;
+  auto* tokens = batch.tokens.mutable_data_ptr<int64_t>() + row * length_;
+  auto* loss_mask = batch.loss_mask.mutable_data_ptr<bool>() + row * length_;
   auto* distances = batch.distances.mutable_data_ptr<int64_t>() + row * length_;
-  fill({symbols, static_cast<size_t>(length_)}, symbols_, key);
+  fill({tokens, static_cast<size_t>(length_)}, tokens_, key);
   const int64_t slot = key_length_ + 1;
-  const int64_t keys = key_count(symbols_, key_length_);
+  const int64_t keys = key_count(tokens_, key_length_);
   const auto bits_of_keys = philox(key, {0, kKeys, 0, 0});
   const PhiloxKey order = {bits_of_keys[0], bits_of_keys[1]};
   int64_t next_key = 0;
   for (const auto& link : links_of(length_ / slot, pairs_, key)) {
-    int64_t* pair = symbols + link.pair * slot;
-    int64_t* query = symbols + link.query * slot;
+    int64_t* pair = tokens + link.pair * slot;
+    int64_t* query = tokens + link.query * slot;
     int64_t rest = shuffled(next_key++, keys, order);
-    for (int64_t i = 0; i < key_length_; ++i, rest /= symbols_) {
-      pair[i] = query[i] = symbols_ + rest % symbols_;
+    for (int64_t i = 0; i < key_length_; ++i, rest /= tokens_) {
+      pair[i] = query[i] = tokens_ + rest % tokens_;
     }
     query[key_length_] = pair[key_length_];  // what filler made it
-    weights[link.query * slot + key_length_] = true;
+    loss_mask[link.query * slot + key_length_] = true;
     distances[link.query * slot + key_length_] = query - pair;
   }
 }

@@ -6,14 +6,14 @@
 
 namespace reformer {
 
-// A sequence is cut into slots of task.key_length + 1 symbols. Two fifths of
+// A sequence is cut into slots of task.key_length + 1 tokens. Two fifths of
 // them hold a pair, a key and its value; as many a later query, the same key
-// and the same value; all other symbols are filler.
+// and the same value; all other tokens are filler.
 //
-//   values, filler  0 to task.symbols - 1, drawn at random
-//   keys            task.symbols to 2 task.symbols - 1, no key in two pairs
+//   values, filler  0 to task.alphabet - 1, drawn at random
+//   keys            task.alphabet to 2 task.alphabet - 1, no key in two pairs
 //
-// So a run of key symbols is one key, whatever stands around it. The loss
+// So a run of key tokens is one key, whatever stands around it. The loss
 // counts the values of queries: who finds the key again knows them, and nothing
 // else tells. Every octave of distances between pair and query, from one slot
 // to nearly the whole sequence, has about as many.
@@ -34,7 +34,7 @@ class RecallTask : public Task {
   Batch empty_batch(int64_t rows) const;
   void write_row(Batch& batch, int64_t row, PhiloxKey key) const;
 
-  int64_t symbols_;
+  int64_t tokens_;
   int64_t key_length_;
   int64_t pairs_;  // of a sequence
   int64_t batch_;

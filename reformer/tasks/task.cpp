@@ -12,13 +12,13 @@ std::unique_ptr<Task> make_task(const Config& config,
                                 DecodeObserver& observer) {
   check(config);
   require_memory_for_batch(config.train);
-  if (config.task.name == "duplication") {
+  if (config.task.name == TaskKind::kDuplication) {
     return std::make_unique<DuplicationTask>(config);
   }
-  if (config.task.name == "recall") {
+  if (config.task.name == TaskKind::kRecall) {
     return std::make_unique<RecallTask>(config);
   }
-  if (config.task.name == "images") {
+  if (config.task.name == TaskKind::kImages) {
     return std::make_unique<ImagesTask>(config, observer);
   }
   return std::make_unique<TextTask>(config, observer);

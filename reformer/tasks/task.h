@@ -14,9 +14,9 @@
 namespace reformer {
 
 struct Batch {
-  at::Tensor symbols;  // [batch, length] int64 in [0, vocabulary): the sequence
-  at::Tensor weights;  // [batch, length] bool: which symbols the loss counts
-  // [batch, length] int64: how far back a symbol that counts is found, where
+  at::Tensor tokens;  // [batch, length] int64 in [0, vocabulary): the sequence
+  at::Tensor loss_mask;  // [batch, length] bool: which tokens the loss counts
+  // [batch, length] int64: how far back a token that counts is found, where
   // the task knows it of every one.
   at::Tensor distances = {};
 };
@@ -32,7 +32,7 @@ class Task {
   virtual Batch training_batch(int64_t index) const = 0;
 
   // Batches that cover the split exactly once, in order; the last may be
-  // shorter in batch or, padded, have weights of false.
+  // shorter in batch or, padded, are false in loss_mask.
   virtual int64_t evaluation_batches(Split split) const = 0;
   virtual Batch evaluation_batch(Split split, int64_t index) const = 0;
 
@@ -48,7 +48,7 @@ class Task {
 };
 
 // By task.name. Throws Error for missing or empty data, a text shorter than one
-// sequence, a split without a picture, or a vocabulary too small for the task.
+// sequence, a split without an image, or a vocabulary too small for the task.
 // Data that has to be decoded may take minutes the first time: `observer` is
 // told.
 std::unique_ptr<Task> make_task(const Config& config, DecodeObserver& observer);

@@ -94,16 +94,16 @@ Batch TextTask::windows(const Range& range,
   const auto rows = static_cast<int64_t>(starts.size());
   Batch batch{at::zeros({rows, length_}, at::kLong),
               at::zeros({rows, length_}, at::kBool)};
-  auto* symbols = batch.symbols.mutable_data_ptr<int64_t>();
-  auto* weights = batch.weights.mutable_data_ptr<bool>();
+  auto* tokens = batch.tokens.mutable_data_ptr<int64_t>();
+  auto* loss_mask = batch.loss_mask.mutable_data_ptr<bool>();
   std::vector<uint8_t> bytes;
   for (const int64_t start : starts) {
     bytes.resize(size_t(std::min(length_, range.size - start)));
     range.file->read(range.begin + start, bytes);
-    std::copy(bytes.begin(), bytes.end(), symbols);
-    std::fill_n(weights, bytes.size(), true);
-    symbols += length_;
-    weights += length_;
+    std::copy(bytes.begin(), bytes.end(), tokens);
+    std::fill_n(loss_mask, bytes.size(), true);
+    tokens += length_;
+    loss_mask += length_;
   }
   return batch;
 }

@@ -12,8 +12,8 @@ std::vector<Batch> BatchSource::made(int64_t position) const {
     batches.push_back(task_.training_batch(position + i));
     if (!ahead_) continue;
     auto& batch = batches.back();
-    batch.symbols = batch.symbols.pin_memory();
-    batch.weights = batch.weights.pin_memory();
+    batch.tokens = batch.tokens.pin_memory();
+    batch.loss_mask = batch.loss_mask.pin_memory();
   }
   return batches;
 }

@@ -2,8 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/ones_like.h>
 
@@ -51,18 +49,6 @@ bool for_each_batch(const std::atomic<bool>& stop, const LanguageModel& model,
 
 const std::atomic<bool> kNever{false};
 
-// What the head reads to predict each of the symbols, which are on the model's
-// device.
-Streams outputs_of(const LanguageModel& model, const at::Tensor& symbols,
-                   const Pass& pass) {
-  const auto start =
-      at::full({symbols.size(0), 1}, model.start_symbol(), symbols.options());
-  const auto inputs =
-      at::cat({start, symbols.narrow(1, 0, symbols.size(1) - 1)}, 1);
-  const auto x = model.embed(inputs, /*first_position=*/0);
-  return model.stack().evaluate({x.clone(), x}, pass, nullptr);
-}
-
 // Positions of all rows as those of one: [1, n, ...] of [batch, length, ...].
 at::Tensor picked(const at::Tensor& x, const at::Tensor& positions) {
   if (!x.defined()) return x;
@@ -71,21 +57,21 @@ at::Tensor picked(const at::Tensor& x, const at::Tensor& positions) {
 
 constexpr std::size_t kOctaves = 63;  // of the positive numbers of int64
 
-// Adds the sums of the symbols that are 2^i to 2^(i + 1) - 1 back to sums[i].
+// Adds the sums of the tokens that are 2^i to 2^(i + 1) - 1 back to sums[i].
 void add_octaves(const LanguageModel& model, const Batch& batch,
                  const Pass& pass, std::array<LossSums, kOctaves>& sums) {
   const at::NoGradGuard no_grad;
   const auto device = model.placement().device;
-  const auto symbols = batch.symbols.to(device);
-  const auto y = outputs_of(model, symbols, pass);
-  const auto distances = batch.distances.masked_fill(~batch.weights, 0);
+  const auto tokens = batch.tokens.to(device);
+  const auto y = model.outputs(tokens, pass);
+  const auto distances = batch.distances.masked_fill(~batch.loss_mask, 0);
   const int64_t farthest = distances.max().item<int64_t>();
   for (std::size_t i = 0; i < kOctaves && farthest >> i > 0; ++i) {
     const auto within = distances.bitwise_right_shift(int64_t(i)).eq(1);
     const auto positions =
         at::nonzero(within.flatten()).flatten().to(device);  // [n]
     if (positions.size(0) == 0) continue;
-    const auto wanted = picked(symbols, positions);
+    const auto wanted = picked(tokens, positions);
     sums[i] += read(
         model.head().loss({picked(y.x1, positions), picked(y.x2, positions)},
                           wanted, at::ones_like(wanted, at::kBool)));
@@ -107,7 +93,7 @@ std::optional<Evaluation> evaluate_until(const std::atomic<bool>& stop,
   const bool whole = for_each_batch(stop, model, task, split, batches, rounds,
                                     [&](const Batch& batch, const Pass& pass) {
                                       sums += model.evaluate(
-                                          batch.symbols, batch.weights, pass);
+                                          batch.tokens, batch.loss_mask, pass);
                                     });
   if (!whole) return {};
   Evaluation evaluation;
@@ -144,8 +130,8 @@ std::vector<double> losses_by_position(const LanguageModel& model,
       kNever, model, task, split, batches, rounds,
       [&](const Batch& batch, const Pass& pass) {
         const auto losses =
-            model.losses(batch.symbols, pass).to(at::kCPU, at::kDouble);
-        const auto counted = batch.weights.to(at::kDouble);
+            model.losses(batch.tokens, pass).to(at::kCPU, at::kDouble);
+        const auto counted = batch.loss_mask.to(at::kDouble);
         const auto part = (losses * counted).sum(0);
         sums = sums.defined() ? sums + part : part;
         counts = counts.defined() ? counts + counted.sum(0) : counted.sum(0);

@@ -36,7 +36,7 @@ std::vector<double> losses_by_position(const LanguageModel& model,
                                        const Task& task, Split split,
                                        int64_t batches, int64_t rounds);
 
-// What counts of symbols that are found at least `begin` and less than `end`
+// What counts of tokens that are found at least `begin` and less than `end`
 // positions back.
 struct DistanceSums {
   int64_t begin = 0;
@@ -44,7 +44,7 @@ struct DistanceSums {
   LossSums sums;
 };
 
-// A split by Batch::distances, in octaves; those without a symbol are left out.
+// A split by Batch::distances, in octaves; those without a token are left out.
 // Throws Error for a task that knows no distances.
 std::vector<DistanceSums> sums_by_distance(const LanguageModel& model,
                                            const Task& task, Split split,

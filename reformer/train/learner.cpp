@@ -18,16 +18,16 @@ namespace {
 
 // A GPU's kernels over fewer numbers than this take less time than the host
 // needs to launch them, 20 us; at 4 TB/s, read and written.
-constexpr int64_t kFewNumbers = int64_t{1} << 24;
+constexpr int64_t kFewElements = int64_t{1} << 24;
 
 // Kernels are loaded and libraries choose theirs when they first run.
-constexpr int64_t kStepsBeforeRecording = 2;
+constexpr int64_t kStepsBeforeCapture = 2;
 
 std::vector<WeighedBatch> weighed(const std::vector<Batch>& batches) {
   std::vector<WeighedBatch> result;
   for (const auto& batch : batches) {
     const auto counted =
-        std::max<int64_t>(1, batch.weights.sum().item<int64_t>());
+        std::max<int64_t>(1, batch.loss_mask.sum().item<int64_t>());
     result.push_back({batch, 1.0 / double(counted * int64_t(batches.size()))});
   }
   return result;
@@ -37,7 +37,7 @@ Placement placed(Placement placement, const TrainConfig& train) {
   if (train.device_memory > 0 && placement.device.is_cuda()) {
     limit_device_memory(placement.device, train.device_memory);
   }
-  placement.blocks_on_host = train.parameters == "host";
+  placement.blocks_on_host = train.offload;
   return placement;
 }
 
@@ -51,11 +51,11 @@ Placement possible(const Config& config, const Placement& placement) {
 
 }  // namespace
 
-bool StepNumbers::finite() const {
+bool StepStatistics::finite() const {
   return std::isfinite(sums.loss) && std::isfinite(norm);
 }
 
-StepNumbers StepGradients::read() const {
+StepStatistics StepGradients::read() const {
   arrival.wait();
   return {reformer::read(numbers.narrow(0, 0, 3)),
           numbers.const_data_ptr<double>()[3]};
@@ -66,7 +66,7 @@ Learner::Learner(const Config& config, const Placement& placement)
       model_(config, possible(config, placement)),
       optimizer_(make_optimizer(config.train, model_.parameters())) {
   if (model_.placement().blocks_on_host) {
-    host_ = std::make_unique<HostParameters>(
+    offload_ = std::make_unique<ParameterOffload>(
         model_, *optimizer_,
         /*waiting=*/train_.accumulate > 1 || train_.clip > 0);
   }
@@ -74,14 +74,14 @@ Learner::Learner(const Config& config, const Placement& placement)
 
 void Learner::load(const std::vector<NamedTensor>& parameters,
                    const std::vector<NamedTensor>& optimizer) {
-  settle();
+  synchronize();
   load_parameters(model_, parameters);
   optimizer_->load_state(optimizer);
-  if (host_) host_->forget_device();
+  if (offload_) offload_->forget_device();
 }
 
-void Learner::settle() const {
-  if (host_) host_->settle();
+void Learner::synchronize() const {
+  if (offload_) offload_->synchronize();
 }
 
 Pass Learner::pass(int64_t step) const {
@@ -93,64 +93,66 @@ Pass Learner::pass(int64_t step) const {
 at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
                             const Pass& pass) {
   model_.zero_gradients();
-  if (host_) {
-    host_->begin_step(learning_rate_at(train_, static_cast<int64_t>(pass.step)),
-                      static_cast<int64_t>(batches.size()), train_.clip);
+  if (offload_) {
+    offload_->begin_step(
+        learning_rate_at(train_, static_cast<int64_t>(pass.step)),
+        static_cast<int64_t>(batches.size()), train_.clip);
   }
   at::Tensor sums;
   Pass of_batch = pass;
   for (const auto& [batch, scale] : batches) {
-    if (host_) host_->begin_batch();
+    if (offload_) offload_->begin_batch();
     const auto part =
-        model_.add_gradients(batch.symbols, batch.weights, of_batch, scale);
-    of_batch.first_example += batch.symbols.size(0);
+        model_.add_gradients(batch.tokens, batch.loss_mask, of_batch, scale);
+    of_batch.first_example += batch.tokens.size(0);
     sums = sums.defined() ? sums + part : part;
   }
   const auto norm =
-      host_ ? host_->clip()
-            : clip_gradients_async(model_.parameters(), train_.clip);
+      offload_ ? offload_->clip()
+               : clip_gradients_async(model_.parameters(), train_.clip);
   return at::cat({sums, norm.view(1)});
 }
 
-bool Learner::worth_recording(const std::vector<WeighedBatch>& batches) const {
-  if (model_.placement().device.is_cpu() || train_.graph == "off" || host_ ||
-      batches.size() != 1 || !recordable_) {
+bool Learner::worth_capturing(const std::vector<WeighedBatch>& batches) const {
+  if (model_.placement().device.is_cpu() ||
+      train_.cuda_graph == GraphUse::kOff || offload_ || batches.size() != 1 ||
+      !capturable_) {
     return false;
   }
   const int64_t numbers =
-      batches[0].batch.symbols.numel() * model_.config().model.d_model;
-  return train_.graph == "on" || numbers < kFewNumbers;
+      batches[0].batch.tokens.numel() * model_.config().model.d_model;
+  return train_.cuda_graph == GraphUse::kOn || numbers < kFewElements;
 }
 
-void Learner::record(const WeighedBatch& like) {
+void Learner::capture(const WeighedBatch& like) {
   try {
-    recorded_ = std::make_unique<RecordedGradients>(
+    captured_ = std::make_unique<CapturedGradients>(
         model_, like, [this](const WeighedBatch& batch, const Pass& pass) {
           return compute({batch}, pass);
         });
   } catch (const std::exception& error) {
     // For want of memory steps are computed as they come. Nothing ran;
-    // `compute` lets go of the gradients that were recorded.
-    if (train_.graph == "on" || !is_out_of_memory(error)) throw;
-    recordable_ = false;
+    // `compute` lets go of the gradients that were captured.
+    if (train_.cuda_graph == GraphUse::kOn || !is_out_of_memory(error)) throw;
+    capturable_ = false;
   }
 }
 
 StepGradients Learner::gradients(const std::vector<Batch>& batches,
                                  int64_t step) {
   const auto parts = weighed(batches);
-  if (!recorded_ && computed_ >= kStepsBeforeRecording &&
-      worth_recording(parts)) {
-    record(parts[0]);
+  if (!captured_ && computed_ >= kStepsBeforeCapture &&
+      worth_capturing(parts)) {
+    capture(parts[0]);
   }
-  const bool repeat =
-      recorded_ && parts.size() == 1 && recorded_->fits(parts[0]);
-  const auto numbers = repeat ? recorded_->repeat(parts[0], pass(step))
+  const bool replay =
+      captured_ && parts.size() == 1 && captured_->fits(parts[0]);
+  const auto numbers = replay ? captured_->replay(parts[0], pass(step))
                               : compute(parts, pass(step));
-  if (!repeat) ++computed_;
+  if (!replay) ++computed_;
   StepGradients result;
   result.step = step;
-  for (const auto& batch : batches) result.tokens += batch.symbols.numel();
+  for (const auto& batch : batches) result.tokens += batch.tokens.numel();
   if (numbers.device().is_cpu()) {
     result.numbers = numbers;
     return result;
@@ -164,8 +166,8 @@ StepGradients Learner::gradients(const std::vector<Batch>& batches,
 
 double Learner::apply(int64_t step) {
   const double rate = learning_rate_at(train_, step);
-  if (host_) {
-    host_->apply();
+  if (offload_) {
+    offload_->apply();
   } else {
     optimizer_->step(model_.parameters(), rate);
   }

@@ -9,12 +9,12 @@
 #include "reformer/model/language_model.h"
 #include "reformer/optim/optimizer.h"
 #include "reformer/tasks/task.h"
-#include "reformer/train/host_parameters.h"
-#include "reformer/train/recorded_gradients.h"
+#include "reformer/train/captured_gradients.h"
+#include "reformer/train/parameter_offload.h"
 
 namespace reformer {
 
-struct StepNumbers {
+struct StepStatistics {
   LossSums sums;    // of all batches
   double norm = 0;  // of all gradients, before they were clipped
   bool finite() const;
@@ -27,7 +27,7 @@ struct StepGradients {
   at::Tensor numbers;  // [4] float64 on the host: loss sums, norm
   DeviceEvent arrival;
 
-  StepNumbers read() const;  // waits for them, not for what came after
+  StepStatistics read() const;  // waits for them, not for what came after
 };
 
 class Learner {
@@ -50,13 +50,13 @@ class Learner {
             const std::vector<NamedTensor>& optimizer);
 
   // Until parameters and optimizer state can be read from where they are.
-  void settle() const;
+  void synchronize() const;
 
   // The pass of that step, as `gradients` makes it.
   Pass pass(int64_t step) const;
 
-  // Whether steps are repeated by now, and not computed as they come.
-  bool recorded() const { return recorded_ != nullptr; }
+  // Whether steps are replayed by now, and not computed as they come.
+  bool captured() const { return captured_ != nullptr; }
 
   LanguageModel& model() { return model_; }
   const LanguageModel& model() const { return model_; }
@@ -65,16 +65,16 @@ class Learner {
  private:
   at::Tensor compute(const std::vector<WeighedBatch>& batches,
                      const Pass& pass);
-  bool worth_recording(const std::vector<WeighedBatch>& batches) const;
-  void record(const WeighedBatch& like);
+  bool worth_capturing(const std::vector<WeighedBatch>& batches) const;
+  void capture(const WeighedBatch& like);
 
   TrainConfig train_;
   LanguageModel model_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<HostParameters> host_;  // by train.parameters
-  std::unique_ptr<RecordedGradients> recorded_;
+  std::unique_ptr<ParameterOffload> offload_;  // by train.parameters
+  std::unique_ptr<CapturedGradients> captured_;
   int64_t computed_ = 0;  // steps, as they came
-  bool recordable_ = true;
+  bool capturable_ = true;
 };
 
 }  // namespace reformer

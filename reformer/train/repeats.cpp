@@ -14,8 +14,8 @@ namespace {
 
 // The rows all of which is text.
 at::Tensor whole_rows(const Batch& batch) {
-  const auto rows = at::nonzero(batch.weights.all(1)).flatten();
-  return batch.symbols.index_select(0, rows);
+  const auto rows = at::nonzero(batch.loss_mask.all(1)).flatten();
+  return batch.tokens.index_select(0, rows);
 }
 
 double sum_at(const at::Tensor& losses, const at::Tensor& positions) {
@@ -60,7 +60,7 @@ class Repeats {
  private:
   at::Tensor source_;    // [length] int64: RepeatLayout::source
   at::Tensor repeat_;    // [counted] positions in repeats
-  at::Tensor first_;     // [counted] where the same symbols came first
+  at::Tensor first_;     // [counted] where the same tokens came first
   at::Tensor original_;  // [counted] where they are in the text as it is
   RepeatLosses sums_;
 };
@@ -100,15 +100,15 @@ RepeatLayout repeat_layout(int64_t length, int64_t distance) {
 std::vector<RepeatLosses> losses_on_repeats(
     const LanguageModel& model, const Task& task, Split split,
     const std::vector<int64_t>& distances, int64_t batches, int64_t rounds) {
-  const int64_t length = task.evaluation_batch(split, 0).symbols.size(1);
+  const int64_t length = task.evaluation_batch(split, 0).tokens.size(1);
   std::vector<Repeats> repeats;
   for (const int64_t distance : distances) {
     repeats.emplace_back(length, distance);
   }
   const Pass pass{static_cast<uint64_t>(model.config().train.seed), /*step=*/0,
                   /*training=*/false, rounds};
-  const auto losses_of = [&](const at::Tensor& symbols) {
-    return model.losses(symbols, pass).to(at::kCPU, at::kDouble);
+  const auto losses_of = [&](const at::Tensor& tokens) {
+    return model.losses(tokens, pass).to(at::kCPU, at::kDouble);
   };
   const int64_t all = task.evaluation_batches(split);
   const int64_t used = batches > 0 ? std::min(batches, all) : all;

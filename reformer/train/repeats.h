@@ -18,7 +18,7 @@ inline constexpr int64_t kRepeatLead = 64;
 // …aabbcc, the last of which is the end of the last repeat. It shows the end of
 // the text, and where a repeat ends the text goes on.
 struct RepeatLayout {
-  std::vector<int64_t> source;   // of each position: that of its symbol in the
+  std::vector<int64_t> source;   // of each position: that of its token in the
                                  // text
   std::vector<int64_t> counted;  // positions in repeats, ascending: those in
                                  // the second half, without repeats' leads
@@ -31,7 +31,7 @@ void check_repeat_distance(int64_t length, int64_t distance);
 // out.
 RepeatLayout repeat_layout(int64_t length, int64_t distance);
 
-// Mean losses in nats, all of the same symbols.
+// Mean losses in nats, all of the same tokens.
 struct RepeatLosses {
   int64_t distance = 0;
   double repeat = 0;   // in repeats

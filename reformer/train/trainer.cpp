@@ -32,7 +32,7 @@ int64_t peak_memory_bytes() {
 }
 
 // A run that was begun on a GPU may go on on a CPU.
-Placement placement_of(const RunPlace& place, const std::string& precision) {
+Placement placement_of(const RunPlace& place, Precision precision) {
   return place.resume ? placement_of_trained(place.device, precision)
                       : placement_on(place.device, precision);
 }
@@ -204,7 +204,7 @@ class Run {
   // Of one sequence: a sample, at the price of a fraction of a step.
   double overflow() const {
     const Batch batch = task_.training_batch(batches_->position() - 1);
-    return learner_.model().overflow(batch.symbols.narrow(0, 0, 1),
+    return learner_.model().overflow(batch.tokens.narrow(0, 0, 1),
                                      learner_.pass(step_));
   }
 
@@ -257,7 +257,7 @@ class Run {
   }
 
   void save(bool best) {
-    learner_.settle();
+    learner_.synchronize();
     Checkpoint checkpoint;
     checkpoint.config = config_;
     checkpoint.step = step_;

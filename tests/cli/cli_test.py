@@ -212,13 +212,13 @@ class BenchScriptTest(unittest.TestCase):
         return run.stdout
 
     @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is missing")
-    def test_draws_a_picture(self):
+    def test_draws_a_plot(self):
         for limit in "16", "0":  # with exact attention and without
             with tempfile.TemporaryDirectory() as folder:
                 said = self.run_script(folder, REFORMER_BENCH_EXACT_UP_TO=limit)
-                picture = pathlib.Path(folder) / "bench/attention.png"
-                self.assertIn(str(picture), said)
-                self.assertEqual(picture.read_bytes()[1:4], b"PNG")
+                plot = pathlib.Path(folder) / "bench/attention.png"
+                self.assertIn(str(plot), said)
+                self.assertEqual(plot.read_bytes()[1:4], b"PNG")
 
     def test_without_gnuplot_it_names_the_package(self):
         with tempfile.TemporaryDirectory() as folder, \

@@ -1,5 +1,5 @@
 """data_test.py PROGRAM: `reformer train`, `eval` and `generate` on archives of
-text and on pictures, as a user meets them."""
+text and on images, as a user meets them."""
 import gzip
 import io
 import lzma
@@ -32,13 +32,13 @@ def npy(rows):
             b"".join(rows))
 
 
-def imagenet_zip(pictures):
+def imagenet_zip(images):
     """A .zip with an .npz in it, as ImageNet64 is offered."""
     inner, outer = io.BytesIO(), io.BytesIO()
     with zipfile.ZipFile(inner, "w") as npz:
         # As NumPy does: it does not know the size before.
         with npz.open("data.npy", "w", force_zip64=True) as member:
-            member.write(npy(pictures))
+            member.write(npy(images))
         npz.writestr("labels.npy", b"")
     with zipfile.ZipFile(outer, "w") as archive:
         archive.writestr("train_data_batch_1.npz", inner.getvalue())
@@ -149,8 +149,8 @@ class TextTest(DataTest):
 class ImagesTest(DataTest):
     def setUp(self):
         super().setUp()
-        pictures = [bytes((i + k) % 256 for k in range(48)) for i in range(60)]
-        self.data = self.put("imagenet.zip", imagenet_zip(pictures))
+        images = [bytes((i + k) % 256 for k in range(48)) for i in range(60)]
+        self.data = self.put("imagenet.zip", imagenet_zip(images))
 
     def trained(self):
         run = self.train("images-small", self.data, "run", *SMALL_IMAGES)
@@ -162,7 +162,7 @@ class ImagesTest(DataTest):
         self.assertEqual(content[:8], b"\x89PNG\r\n\x1a\n")
         return struct.unpack(">II", content[16:24])
 
-    def test_from_an_archive_to_completed_pictures(self):
+    def test_from_an_archive_to_completed_images(self):
         run = self.trained()
         evaluation = self.reformer("eval", run, "--threads", 1)
         self.assertEqual(evaluation.returncode, 0, evaluation.stderr)
@@ -173,7 +173,7 @@ class ImagesTest(DataTest):
                              2, "--png", grid, "--threads", 1)
         self.assertEqual(made.returncode, 0, made.stderr)
         self.assertIn(str(grid), made.stdout)
-        # Pictures of 4 pixels, each a square of 32; half, 2 samples, original.
+        # Images of 4 pixels, each a square of 32; half, 2 samples, original.
         self.assertEqual(self.png_size(grid), (4 * 132 + 4, 2 * 132 + 4))
 
         again = self.folder / "again.png"
@@ -189,7 +189,7 @@ class ImagesTest(DataTest):
     def test_mistakes_are_one_sentence(self):
         run = self.trained()
         for arguments, fault in (
-                (["--images", "3"], "pictures 0 to 2, got 3"),
+                (["--images", "3"], "images 0 to 2, got 3"),
                 (["--png", "/nowhere/grid.png"], "/nowhere/grid.png"),
                 (["--image-file", "/nowhere"], "/nowhere"),
                 (["--image-file", self.data], "neither PNG nor JPEG"),
@@ -207,12 +207,12 @@ class ImagesTest(DataTest):
             self.reformer("generate", self.folder / "text-run", "--images", 0),
             "for models of images")
 
-    def test_a_folder_without_pictures_is_an_error(self):
+    def test_a_folder_without_images_is_an_error(self):
         (self.folder / "empty").mkdir()
         (self.folder / "empty" / "readme").write_text("nothing")
         self.assert_fails(
             self.train("images-small", self.folder / "empty", "run",
-                       *SMALL_IMAGES), "no picture in it")
+                       *SMALL_IMAGES), "no image in it")
 
 
 if __name__ == "__main__":

@@ -123,9 +123,9 @@ class EvalTest(unittest.TestCase):
             self.assertEqual(
                 len({row["repeat"], row["first"], row["no_copy"]}), 3, row)
         # 7 sequences of 256 bytes of the 2,000: of 128 the last 64 of each.
-        self.assertEqual(rows[0]["symbols"], 7 * (128 - 64))
+        self.assertEqual(rows[0]["tokens"], 7 * (128 - 64))
         [few] = self.rows(self.model, "--recall", 128, "--batches", 2)
-        self.assertEqual(few["symbols"], 2 * 2 * (128 - 64))
+        self.assertEqual(few["tokens"], 2 * 2 * (128 - 64))
         other = self.rows(self.model, "--recall", 128, "--split", "test")
         self.assertNotEqual(other[0]["repeat"], rows[0]["repeat"])
         short = self.rows(self.model, "--recall", 65, "--length", "130,0")
@@ -191,11 +191,11 @@ class EvalTest(unittest.TestCase):
                 self.assertEqual(octave["end"], 2 * octave["begin"])
                 self.assertEqual(octave["end"], after["begin"])
             self.assertGreaterEqual(found[-1]["end"], 2 * slots)
-            symbols = sum(octave["symbols"] for octave in found)
-            self.assertEqual(symbols, sequences * (2 * slots // 5))
+            tokens = sum(octave["tokens"] for octave in found)
+            self.assertEqual(tokens, sequences * (2 * slots // 5))
             for name in "loss", "accuracy":
-                mean = sum(octave[name] * octave["symbols"]
-                           for octave in found) / symbols
+                mean = sum(octave[name] * octave["tokens"]
+                           for octave in found) / tokens
                 self.assertAlmostEqual(mean, row[name], places=6)
         said = reformer("eval", run, "--threads", 1, "--batches", 2)
         self.assertEqual(said.returncode, 0, said.stderr)
@@ -203,7 +203,7 @@ class EvalTest(unittest.TestCase):
         self.assertTrue(lines[1].startswith("length 256, rounds 1: loss"))
         self.assertEqual(lines[2:], [
             f"  distances {o['begin']} to {o['end'] - 1}: accuracy "
-            f"{100 * o['accuracy']:.2f}% of {o['symbols']} symbols"
+            f"{100 * o['accuracy']:.2f}% of {o['tokens']} tokens"
             for o in whole["distances"]])
         prompt = reformer("generate", run, "--prompt", "70 66 127 5 70 66 127",
                           "--length", 1)

@@ -107,7 +107,7 @@ class GenerateTest(unittest.TestCase):
             self.assertEqual((run.returncode, run.stdout), (1, b""))
             self.assertIn(b"this model has 64 positions", run.stderr)
 
-    def test_other_symbols_are_numbers(self):
+    def test_other_tokens_are_numbers(self):
         run = generate("numbers", "--prompt", "0 5,7", "--length", 9)
         self.assertEqual(run.returncode, 0)
         self.assertRegex(run.stdout.decode(), r"^(\d+ ){9}$")

@@ -176,7 +176,7 @@ const std::string kAttack =
 
 TEST_F(GnuplotTest, RunsNothingAndShowsTextsAsTheyAre) {
   for (const std::string name : {"a.png", "a.svg"}) {
-    draw_picture(all_kinds_of({kAttack, kAttack, kAttack, kAttack}), name);
+    draw_plot(all_kinds_of({kAttack, kAttack, kAttack, kAttack}), name);
     EXPECT_GT(fs::file_size(name), 1000u);
   }
   EXPECT_FALSE(fs::exists("pwned"));
@@ -189,9 +189,9 @@ TEST_F(GnuplotTest, RunsNothingAndShowsTextsAsTheyAre) {
 TEST_F(GnuplotTest, TakesNoNameForACommand) {
   const std::string folder = "|touch pwned; '`touch pwned`'\n!touch pwned\n";
   fs::create_directory(folder);
-  const fs::path picture = fs::path(folder) / "it's\n`touch pwned`.png";
-  draw_picture(all_kinds_of({}), picture.string());
-  EXPECT_TRUE(fs::exists(picture));
+  const fs::path plot = fs::path(folder) / "it's\n`touch pwned`.png";
+  draw_plot(all_kinds_of({}), plot.string());
+  EXPECT_TRUE(fs::exists(plot));
   EXPECT_FALSE(fs::exists("pwned"));
   EXPECT_EQ(std::distance(fs::directory_iterator("."), {}), 1);
 }

@@ -11,7 +11,7 @@ import unittest
 
 PROGRAM = None  # set below
 
-# Stands in for gnuplot: keeps the script, and writes the ends of a picture.
+# Stands in for gnuplot: keeps the script, and writes the ends of a plot.
 FAKE_GNUPLOT = r"""#!/bin/sh
 cat >"$SCRIPT"
 printf '\211PNG\r\n\032\n IEND\256B`\202'
@@ -58,7 +58,7 @@ class PlotTest(unittest.TestCase):
         return self.script.read_text()
 
 
-class PictureTest(PlotTest):
+class DrawingTest(PlotTest):
     def setUp(self):
         super().setUp()
         if not shutil.which("gnuplot"):
@@ -69,9 +69,9 @@ class PictureTest(PlotTest):
         second = self.losses("second", range(200, 0, -1))
         run = self.plot(first, second)
         self.assertEqual((run.returncode, run.stderr), (0, ""))
-        self.assertEqual(run.stdout, f"picture is in {first}/plot.png\n")
-        picture = pathlib.Path(first) / "plot.png"
-        self.assertEqual(picture.read_bytes()[1:4], b"PNG")
+        self.assertEqual(run.stdout, f"plot is in {first}/plot.png\n")
+        plot = pathlib.Path(first) / "plot.png"
+        self.assertEqual(plot.read_bytes()[1:4], b"PNG")
         self.assertEqual(sorted(os.listdir(first)),
                          ["metrics.jsonl", "plot.png"])
 
@@ -166,8 +166,8 @@ class BenchTest(PlotTest):
         run = subprocess.run(["bash", script, build], cwd=self.root, text=True,
                              capture_output=True)
         self.assertEqual((run.returncode, run.stderr), (0, ""))
-        picture = build / "bench" / "attention.png"
-        self.assertEqual(picture.read_bytes()[1:4], b"PNG")
+        plot = build / "bench" / "attention.png"
+        self.assertEqual(plot.read_bytes()[1:4], b"PNG")
         self.assertEqual(list(self.root.rglob("pwned")), [])
 
 
@@ -236,10 +236,10 @@ class MistakesTest(PlotTest):
             self.plot(run, empty),
             f"{empty}: no train/loss in metrics.jsonl; it has nothing yet")
 
-    def test_an_unknown_kind_of_picture(self):
+    def test_an_unknown_kind_of_plot(self):
         self.assert_refused(
             self.plot(self.losses("run", [1]), "--out", "x.gif"),
-            "a picture's name must end in .png or .svg, got 'x.gif'")
+            "a plot's name must end in .png or .svg, got 'x.gif'")
 
     def test_a_folder_to_write_to_that_is_not_there(self):
         out = self.root / "no" / "x.png"
@@ -254,42 +254,42 @@ class MistakesTest(PlotTest):
             "gnuplot is missing; install it with: sudo apt-get install "
             "gnuplot-nox")
 
-    def test_a_gnuplot_that_fails_leaves_the_old_picture(self):
+    def test_a_gnuplot_that_fails_leaves_the_old_plot(self):
         self.use_fake_gnuplot()
         run = self.losses("run", [1])
-        picture = pathlib.Path(run) / "plot.png"
-        picture.write_text("old")
+        plot = pathlib.Path(run) / "plot.png"
+        plot.write_text("old")
         (self.root / "tools" / "gnuplot").write_text(
             "#!/bin/sh\nprintf 'plot x\\n     ^\\n  bad terminal\\n\\n' >&2\n"
             "exit 1\n")
         self.assert_refused(self.plot(run), "gnuplot failed: bad terminal")
-        self.assertEqual(picture.read_text(), "old")
+        self.assertEqual(plot.read_text(), "old")
         self.assertEqual(sorted(os.listdir(run)),
                          ["metrics.jsonl", "plot.png"])
 
 
-    def test_half_a_picture_leaves_the_old_one(self):
+    def test_half_a_plot_leaves_the_old_one(self):
         self.use_fake_gnuplot()
         run = self.losses("run", [1])
         for name, half in (("plot.png", "\\211PNG\\r\\n\\032\\n IEN"),
                            ("plot.svg", "<svg></sv")):
-            picture = pathlib.Path(run) / name
-            picture.write_text("old")
+            plot = pathlib.Path(run) / name
+            plot.write_text("old")
             (self.root / "tools" / "gnuplot").write_text(
                 f"#!/bin/sh\ncat >/dev/null\nprintf '{half}'\n")
             self.assert_refused(
-                self.plot(run, "--out", str(picture)),
-                f"gnuplot failed: what it drew for {picture} is no whole "
-                "picture")
-            self.assertEqual(picture.read_text(), "old")
-            picture.unlink()
+                self.plot(run, "--out", str(plot)),
+                f"gnuplot failed: what it drew for {plot} is no whole "
+                "plot")
+            self.assertEqual(plot.read_text(), "old")
+            plot.unlink()
         self.assertEqual(os.listdir(run), ["metrics.jsonl"])
 
-    def test_a_full_disk_leaves_the_old_picture(self):
+    def test_a_full_disk_leaves_the_old_plot(self):
         self.use_fake_gnuplot()
         run = self.losses("run", [1])
-        picture = pathlib.Path(run) / "plot.png"
-        picture.write_text("old")
+        plot = pathlib.Path(run) / "plot.png"
+        plot.write_text("old")
         (self.root / "tools" / "gnuplot").write_text(
             FAKE_GNUPLOT.replace("IEND", "%100000sIEND"))
 
@@ -299,8 +299,8 @@ class MistakesTest(PlotTest):
                                 text=True, env=self.environment,
                                 preexec_fn=limit)
         self.assert_refused(failed,
-                            f"{picture}: cannot write: File too large")
-        self.assertEqual(picture.read_text(), "old")
+                            f"{plot}: cannot write: File too large")
+        self.assertEqual(plot.read_text(), "old")
         self.assertEqual(sorted(os.listdir(run)),
                          ["metrics.jsonl", "plot.png"])
 
@@ -360,7 +360,7 @@ class AttentionTest(PlotTest):
             self.assertAlmostEqual(total, 1, delta=0.01)
 
     def test_sorted_it_is_the_same_weights_along_the_diagonal(self):
-        # With one round the sorted picture holds every pair of the other.
+        # With one round the sorted plot holds every pair of the other.
         script = self.script_of(self.trained("run", "lsh.rounds=1"),
                                 "--attention")
         natural = self.matrix(script, "natural")

@@ -28,7 +28,7 @@ TINY5 = [word for i, word in enumerate(TINY)
 ROUNDS = ["lsh-1", "lsh-2", "lsh-4", "lsh-8",
           "local+lsh-1", "local+lsh-2", "local+lsh-4"]
 
-# Stands in for gnuplot: keeps the script, and writes the ends of a picture.
+# Stands in for gnuplot: keeps the script, and writes the ends of a plot.
 FAKE_GNUPLOT = r"""#!/bin/sh
 cat >"$0.script"
 printf '\211PNG\r\n\032\n IEND\256B`\202'
@@ -241,7 +241,7 @@ class Figure4Test(ReproduceTest):
         for arguments in self.arguments, []:
             screen = self.done("figure4", self.whole, *arguments)
             self.assertNotIn("training", screen)
-            self.assertIn("picture is in", screen)
+            self.assertIn("plot is in", screen)
             self.assertEqual((self.whole / "figure4.jsonl").read_text(),
                              numbers)
             self.assertEqual(model.stat().st_mtime_ns, written)
@@ -463,10 +463,10 @@ class Figure3Test(ReproduceTest):
                              capture_output=True,
                              env={**os.environ, "PATH": str(self.root)})
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertRegex(run.stdout, "no picture: gnuplot is missing; install")
+        self.assertRegex(run.stdout, "no plot: gnuplot is missing; install")
         self.assertTrue(self.rows(out, "figure3", "mean"))
 
-    def test_the_picture_is_one(self):
+    def test_the_plot_is_one(self):
         if not shutil.which("gnuplot"):
             self.skipTest("gnuplot is missing")
         out = self.copied()

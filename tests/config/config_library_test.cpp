@@ -84,7 +84,7 @@ TEST(ConfigLibrary, RecallIsPossibleUpToAMillionTokens) {
 TEST(ConfigLibrary, AxialShapesAreThoseOfTheSequences) {
   for (const auto& name : config_names()) {
     const auto config = load_config(name);
-    if (config.model.positions != "axial") continue;
+    if (config.model.positions != PositionKind::kAxial) continue;
     int64_t positions = 1;
     for (const int64_t axis : config.model.axial_shape) positions *= axis;
     EXPECT_EQ(positions, config.train.length) << name;

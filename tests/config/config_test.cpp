@@ -409,9 +409,9 @@ TEST(CheckConfig, TheTaskFitsTheModel) {
   const std::string duplication = "task.name=duplication";
   EXPECT_EQ(check_error_of({duplication, "model.vocabulary=128"}), "no error");
   expect_contains(check_error_of({duplication, "model.vocabulary=127"}),
-                  "task.symbols + 1 = 128 is required, got 127");
-  expect_contains(check_error_of({duplication, "task.symbols=0"}),
-                  "task.symbols: an integer from 1");
+                  "task.alphabet + 1 = 128 is required, got 127");
+  expect_contains(check_error_of({duplication, "task.alphabet=0"}),
+                  "task.alphabet: an integer from 1");
   for (const char* length : {"train.length=2", "train.length=65"}) {
     expect_contains(check_error_of({duplication, length}),
                     "train.length: an even number of at least 4");
@@ -422,24 +422,25 @@ TEST(CheckConfig, TheTaskFitsTheModel) {
 TEST(CheckConfig, RecallHasAsManyKeysAsPairs) {
   const auto error = [](std::vector<std::string> settings) {
     settings.insert(settings.begin(),
-                    {"task.name=recall", "task.symbols=100",
+                    {"task.name=recall", "task.alphabet=100",
                      "model.vocabulary=200", "train.length=1000"});
     return check_error_of(settings);
   };
   EXPECT_EQ(error({}), "no error");
   expect_contains(error({"model.vocabulary=199"}),
-                  "model.vocabulary: at least 2 task.symbols = 200");
-  expect_contains(error({"task.symbols=1"}), "task.symbols: an integer from 2");
+                  "model.vocabulary: at least 2 task.alphabet = 200");
+  expect_contains(error({"task.alphabet=1"}),
+                  "task.alphabet: an integer from 2");
   expect_contains(error({"task.key_length=0"}),
                   "task.key_length: an integer from 1 to 64");
   EXPECT_EQ(error({"train.length=6"}), "no error");
   expect_contains(error({"train.length=5"}),
                   "train.length: at least 6, two keys with their values");
-  // 75000 symbols are 25000 slots, 10000 of which are pairs.
+  // 75000 tokens are 25000 slots, 10000 of which are pairs.
   EXPECT_EQ(error({"train.length=75000"}), "no error");
   EXPECT_EQ(error({"train.length=75009"}),
             "task.key_length: at least 10001 keys are required by train.length "
-            "= 75009, got task.symbols^2 = 10000");
+            "= 75009, got task.alphabet^2 = 10000");
   EXPECT_EQ(error({"train.length=75009", "task.key_length=64"}), "no error");
 }
 

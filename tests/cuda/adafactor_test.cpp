@@ -34,10 +34,11 @@ std::vector<Parameter> parameters_on(at::Device device) {
 void set_gradients_on_gpu(std::vector<Parameter>& parameters, int64_t step,
                           double scale = 1) {
   int64_t index = 0;
-  for (auto& [name, value, gradient] : parameters) {
-    gradient = numbers(value.sizes().vec(), 17 * step + index++, at::kFloat)
-                   .mul(scale)
-                   .cuda();
+  for (auto& parameter : parameters) {
+    parameter.gradient() =
+        numbers(parameter.value.sizes().vec(), 17 * step + index++, at::kFloat)
+            .mul(scale)
+            .cuda();
   }
 }
 
@@ -61,7 +62,7 @@ TEST(CudaAdafactor, EqualsPlainArithmetic) {
     const double rate = 0.1 / static_cast<double>(step);
     optimizer->step(parameters, rate);
     for (size_t i = 0; i < parameters.size(); ++i) {
-      plain[i]->step(expected[i], values_of(parameters[i].gradient.cpu()),
+      plain[i]->step(expected[i], values_of(parameters[i].gradient().cpu()),
                      rate);
       const auto found = values_of(parameters[i].value.cpu());
       double error = 0;
@@ -81,7 +82,7 @@ TEST(CudaAdafactor, KeepsTheCpusState) {
   for (int64_t step = 1; step <= 4; ++step) {
     set_gradients_on_gpu(there, step);
     for (size_t i = 0; i < here.size(); ++i) {
-      here[i].gradient = there[i].gradient.cpu();
+      here[i].gradient() = there[i].gradient().cpu();
     }
     on_cpu->step(here, 0.01);
     on_gpu->step(there, 0.01);
@@ -103,7 +104,7 @@ TEST(CudaAdafactor, LeavesParametersWithoutAGradientAlone) {
   const auto before = parameters[9].value.clone();
   const auto optimizer = adafactor(parameters);
   set_gradients_on_gpu(parameters, 1);
-  parameters[9].gradient.reset();
+  parameters[9].gradient().reset();
   const auto other = parameters[10].value.clone();
   optimizer->step(parameters, 0.1);
   EXPECT_TRUE(at::equal(parameters[9].value, before));
@@ -119,8 +120,8 @@ TEST(CudaAdafactor, StaysFiniteWhereGradientsAreZeroOrHuge) {
     set_gradients_on_gpu(parameters, 1, scale);
     for (auto& parameter : parameters) {
       if (parameter.value.dim() < 2) continue;
-      parameter.gradient.select(-2, 0).zero_();
-      parameter.gradient.select(-1, 0).zero_();
+      parameter.gradient().select(-2, 0).zero_();
+      parameter.gradient().select(-1, 0).zero_();
     }
     optimizer->step(parameters, 0.1);
     for (const auto& parameter : parameters) {

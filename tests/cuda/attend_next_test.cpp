@@ -12,8 +12,8 @@
 #include "reformer/base/errors.h"
 #include "reformer/device/device.h"
 #include "tests/support/cases.h"
-#include "tests/support/judge.h"
-#include "tests/support/twin.h"
+#include "tests/support/reference.h"
+#include "tests/support/tolerance.h"
 
 namespace reformer {
 namespace {
@@ -113,17 +113,17 @@ struct Attention {
   EarlierPositions earlier;
   at::Device device;
   KeyValueCache cache;
-  BucketMembers members;
+  BucketHistory members;
 };
 
 // float64 on the CPU is given the unit keys that the GPU rounds to its type, so
 // that all that is left is the rounding of the output, and of fp32 sums.
 void expect_right(const Case& c, at::ScalarType type, const std::string& name) {
   const Texts texts(c, type, /*seed=*/17);
-  const auto keys =
-      c.shared_qk
-          ? twin::unit_keys(texts.q.to(at::kDouble)).to(type).to(at::kDouble)
-          : texts.k.to(at::kDouble);
+  const auto keys = c.shared_qk ? reference::unit_keys(texts.q.to(at::kDouble))
+                                      .to(type)
+                                      .to(at::kDouble)
+                                : texts.k.to(at::kDouble);
   // The CPU's keys are separate ones, whose scores it divides by this.
   const double scale = c.shared_qk ? std::sqrt(double(c.d_head)) : 1;
   Attention exact(c, texts, at::kDouble, at::kCPU);

@@ -8,7 +8,7 @@
 
 #include "reformer/base/errors.h"
 #include "tests/cuda/no_more_memory.h"
-#include "tests/generate/decoder_judges.h"
+#include "tests/generate/decoder_checks.h"
 
 namespace reformer {
 namespace {
@@ -117,7 +117,7 @@ TEST(CudaDecoder, IsTheCpusDecoder) {
   config.lsh.local_window = 5;
   const LanguageModel here(config);
   const LanguageModel there(config, kFloat32);
-  const auto symbols = random_symbols(2, kLength);
+  const auto tokens = random_tokens(2, kLength);
   Decoder on_cpu(here, 2);
   Decoder on_gpu(there, 2);
   const auto given = [](const Decoder::Buckets& used) {
@@ -126,17 +126,17 @@ TEST(CudaDecoder, IsTheCpusDecoder) {
     return copies;
   };
   Decoder::Buckets used;
-  on_cpu.read(symbols.narrow(1, 0, 9), {9, 4}, &used);
+  on_cpu.prefill(tokens.narrow(1, 0, 9), {9, 4}, &used);
   auto copies = given(used);
-  on_gpu.read(symbols.narrow(1, 0, 9), {9, 4}, &copies);
+  on_gpu.prefill(tokens.narrow(1, 0, 9), {9, 4}, &copies);
   for (int64_t t = 9; t + 1 < kLength; ++t) {
     used.clear();
-    const auto expected = on_cpu.step(symbols.select(1, t), &used);
+    const auto expected = on_cpu.step(tokens.select(1, t), &used);
     copies = given(used);
-    const auto found = on_gpu.step(symbols.select(1, t), &copies);
+    const auto found = on_gpu.step(tokens.select(1, t), &copies);
     ASSERT_LE(difference(found.cpu(), expected),
               kRounding * expected.abs().max().item<double>())
-        << "symbol " << t;
+        << "token " << t;
   }
 }
 
@@ -177,8 +177,8 @@ TEST(CudaDecoder, MatricesKeptAsProductsTakeThemGiveTheSameBits) {
     return sum;
   };
   EXPECT_LT(double(bytes(small)), 0.7 * double(bytes(large)));
-  const auto symbols = random_symbols(2, kLength);
-  EXPECT_TRUE(whole_pass(small, symbols).equal(whole_pass(large, symbols)));
+  const auto tokens = random_tokens(2, kLength);
+  EXPECT_TRUE(whole_pass(small, tokens).equal(whole_pass(large, tokens)));
 }
 
 TEST(CudaDecoder, RowsAreTheSameBitsAloneAndAmongOthers) {
@@ -187,65 +187,65 @@ TEST(CudaDecoder, RowsAreTheSameBitsAloneAndAmongOthers) {
   config.train.length = 400;
   Placement half(at::Device(at::kCUDA, 0), at::kBFloat16);
   const LanguageModel model(config, half);
-  const auto symbols = random_symbols(2, 340);
+  const auto tokens = random_tokens(2, 340);
   // The prompts' passes may round otherwise; steps from the start do not.
   Decoder both(model, 2);
   Decoder alone(model, 2);
-  both.read(symbols.narrow(1, 0, 0), {0, 0});
-  alone.read(symbols.narrow(1, 0, 0), {0, 0});
+  both.prefill(tokens.narrow(1, 0, 0), {0, 0});
+  alone.prefill(tokens.narrow(1, 0, 0), {0, 0});
   for (int64_t t = 0; t < 339; ++t) {
-    auto others = symbols.select(1, t).clone();
+    auto others = tokens.select(1, t).clone();
     others[1] = (others[1] + 1) % kVocabulary;
-    const auto a = both.step(symbols.select(1, t));
+    const auto a = both.step(tokens.select(1, t));
     const auto b = alone.step(others);
     ASSERT_TRUE(a[0].equal(b[0])) << t;
     ASSERT_FALSE(a[1].equal(b[1])) << t;
   }
 }
 
-// The next symbols of every row, one step after the other.
+// The next tokens of every row, one step after the other.
 std::vector<at::Tensor> some_steps(int64_t batch, int64_t steps) {
-  std::vector<at::Tensor> symbols;
-  const auto all = random_symbols(batch, steps);
-  for (int64_t t = 0; t < steps; ++t) symbols.push_back(all.select(1, t));
-  return symbols;
+  std::vector<at::Tensor> tokens;
+  const auto all = random_tokens(batch, steps);
+  for (int64_t t = 0; t < steps; ++t) tokens.push_back(all.select(1, t));
+  return tokens;
 }
 
-// Prompts of random symbols.
+// Prompts of random tokens.
 void read_prompts(Decoder& decoder, const std::vector<int64_t>& prompts) {
   const auto batch = static_cast<int64_t>(prompts.size());
   const int64_t longest = *std::max_element(prompts.begin(), prompts.end());
-  decoder.read(random_symbols(batch, longest), prompts);
+  decoder.prefill(random_tokens(batch, longest), prompts);
 }
 
-// Two decoders of the same texts: one repeats, the other has to leave its
+// Two decoders of the same texts: one replays, the other has to leave its
 // buckets and therefore computes every step as it comes. Nothing waits between
-// steps, and all logits are kept to the end. Now and then the repeating one is
+// steps, and all logits are kept to the end. Now and then the replaying one is
 // given buckets too.
-void expect_repeated_equals_computed(const LanguageModel& model,
+void expect_replayed_equals_computed(const LanguageModel& model,
                                      const std::vector<int64_t>& prompts,
                                      int64_t steps, const std::string& name) {
   const auto batch = static_cast<int64_t>(prompts.size());
-  Decoder repeating(model, batch);
+  Decoder replaying(model, batch);
   Decoder computing(model, batch);
-  read_prompts(repeating, prompts);
+  read_prompts(replaying, prompts);
   read_prompts(computing, prompts);
   std::vector<at::Tensor> expected;
   std::vector<at::Tensor> found;
-  for (const auto& symbols : some_steps(batch, steps)) {
+  for (const auto& tokens : some_steps(batch, steps)) {
     Decoder::Buckets hashed;
-    expected.push_back(computing.step(symbols, &hashed));
+    expected.push_back(computing.step(tokens, &hashed));
     const bool given = found.size() % 11 == 5;
-    found.push_back(repeating.step(symbols, given ? &hashed : nullptr));
-    EXPECT_FALSE(computing.recorded());
+    found.push_back(replaying.step(tokens, given ? &hashed : nullptr));
+    EXPECT_FALSE(computing.captured());
   }
-  EXPECT_TRUE(repeating.recorded()) << name;
+  EXPECT_TRUE(replaying.captured()) << name;
   for (std::size_t i = 0; i < found.size(); ++i) {
     ASSERT_TRUE(found[i].equal(expected[i])) << name << ", step " << i;
   }
 }
 
-TEST(CudaDecoder, RepeatedStepsAreComputedOnesBitForBit) {
+TEST(CudaDecoder, ReplayedStepsAreComputedOnesBitForBit) {
   for (const std::string attention : {"lsh", "local", "full", "full_shared_qk",
                                       "lsh,full,local,full_shared_qk"}) {
     for (const int64_t local_window : {0, 5}) {
@@ -259,54 +259,54 @@ TEST(CudaDecoder, RepeatedStepsAreComputedOnesBitForBit) {
         const auto name = attention + ", window " +
                           std::to_string(local_window) + ", " +
                           at::toString(type);
-        // Texts that get another page: where the table grows, the recording is
+        // Texts that get another page: where the table grows, the capture is
         // made anew; where it has room, the same one sees the page.
-        expect_repeated_equals_computed(model, {1010}, 40, name + ", 1 row");
-        expect_repeated_equals_computed(model, {1010, 3, 2035, 500}, 40,
+        expect_replayed_equals_computed(model, {1010}, 40, name + ", 1 row");
+        expect_replayed_equals_computed(model, {1010, 3, 2035, 500}, 40,
                                         name + ", 4 rows");
-        expect_repeated_equals_computed(model, {3, 1, 4, 1, 5, 9, 2, 1015, 5},
+        expect_replayed_equals_computed(model, {3, 1, 4, 1, 5, 9, 2, 1015, 5},
                                         40, name + ", 9 rows");
       }
     }
   }
 }
 
-TEST(CudaDecoder, RepeatedStepsOfEveryBlockAndPositionEncodingAreComputedOnes) {
+TEST(CudaDecoder, ReplayedStepsOfEveryBlockAndPositionEncodingAreComputedOnes) {
   for_every_block_and_position_encoding(
       [](const Config& config, const std::string& name) {
         const LanguageModel model(config, kFloat32);
-        expect_repeated_equals_computed(model, {7, 0}, 30, name);
+        expect_replayed_equals_computed(model, {7, 0}, 30, name);
       });
 }
 
-TEST(CudaDecoder, RepeatedStepsOfMatricesThatAreConvertedAreComputedOnes) {
+TEST(CudaDecoder, ReplayedStepsOfMatricesThatAreConvertedAreComputedOnes) {
   Placement half(kFloat32.device, at::kBFloat16);
   for (const auto matrices : {at::kFloat, at::kBFloat16}) {
     half.matrices = matrices;
     const LanguageModel model(small_config("lsh,full"), half);
-    expect_repeated_equals_computed(model, {7}, 30, at::toString(matrices));
-    expect_repeated_equals_computed(model, std::vector<int64_t>(20, 7), 30,
+    expect_replayed_equals_computed(model, {7}, 30, at::toString(matrices));
+    expect_replayed_equals_computed(model, std::vector<int64_t>(20, 7), 30,
                                     "20 rows");
   }
 }
 
 // The table of pages grows three times.
-TEST(CudaDecoder, RepeatedStepsOfALongTextAreComputedOnes) {
+TEST(CudaDecoder, ReplayedStepsOfALongTextAreComputedOnes) {
   auto config = small_config("lsh,local,full");
   config.lsh.local_window = 4;
   config.train.length = 4200;
   const LanguageModel model(config, Placement(kFloat32.device, at::kBFloat16));
-  expect_repeated_equals_computed(model, {900, 2}, 3200, "");
+  expect_replayed_equals_computed(model, {900, 2}, 3200, "");
 }
 
 TEST(CudaDecoder, DecodersTakeTurnsAndEndAtAnyTime) {
   const LanguageModel model(small_config("lsh,local,full"), kFloat32);
-  const auto symbols = some_steps(2, 30);
+  const auto tokens = some_steps(2, 30);
   const auto alone = [&](const std::vector<int64_t>& prompts) {
     Decoder decoder(model, 2);
     read_prompts(decoder, prompts);
     at::Tensor logits;
-    for (const auto& next : symbols) logits = decoder.step(next);
+    for (const auto& next : tokens) logits = decoder.step(next);
     return logits;
   };
   const auto expected = alone({4, 9});
@@ -316,30 +316,30 @@ TEST(CudaDecoder, DecodersTakeTurnsAndEndAtAnyTime) {
   auto other = std::make_unique<Decoder>(model, 2);
   read_prompts(*other, {5, 2});
   at::Tensor found;
-  for (std::size_t i = 0; i < symbols.size(); ++i) {
-    found = decoder.step(symbols[i]);
-    if (other) other->step(symbols[i]);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    found = decoder.step(tokens[i]);
+    if (other) other->step(tokens[i]);
     if (i == 20) other.reset();
   }
-  EXPECT_TRUE(decoder.recorded());
+  EXPECT_TRUE(decoder.captured());
   EXPECT_TRUE(found.equal(expected));
 }
 
 TEST(CudaDecoder, GoesOnWithoutARecordingWhereMemoryIsShort) {
   const LanguageModel model(small_config("lsh,local,full"), kFloat32);
-  const auto symbols = some_steps(2, 30);
+  const auto tokens = some_steps(2, 30);
   const auto last_logits = [&] {
     Decoder decoder(model, 2);
     read_prompts(decoder, {4, 9});
     at::Tensor logits;
-    for (const auto& next : symbols) logits = decoder.step(next);
-    return std::pair(logits, decoder.recorded());
+    for (const auto& next : tokens) logits = decoder.step(next);
+    return std::pair(logits, decoder.captured());
   };
-  const auto [expected, recorded] = last_logits();
-  EXPECT_TRUE(recorded);
+  const auto [expected, captured] = last_logits();
+  EXPECT_TRUE(captured);
   const NoMoreMemory taken(kFloat32.device);
-  const auto [found, recorded_too] = last_logits();
-  EXPECT_FALSE(recorded_too);
+  const auto [found, captured_too] = last_logits();
+  EXPECT_FALSE(captured_too);
   EXPECT_TRUE(found.equal(expected));
 }
 
@@ -355,13 +355,13 @@ TEST(CudaDecoder, SinusoidsAreTheCpus) {
 
 TEST(CudaDecoder, RefusesWhatItCannotDo) {
   const LanguageModel model(small_config("lsh"), kFloat32);
-  const auto symbols = random_symbols(1, kLength);
+  const auto tokens = random_tokens(1, kLength);
   Decoder decoder(model);
-  EXPECT_THROW(decoder.step(symbols.select(1, 0)), Error);  // nothing read
-  EXPECT_THROW(decoder.read(symbols.cuda(), {3}), Error);   // would wait
-  decoder.read(symbols, {kLength - 2});
-  decoder.step(symbols.select(1, kLength - 2));
-  EXPECT_THROW(decoder.step(symbols.select(1, kLength - 1)), Error);
+  EXPECT_THROW(decoder.step(tokens.select(1, 0)), Error);    // nothing read
+  EXPECT_THROW(decoder.prefill(tokens.cuda(), {3}), Error);  // would wait
+  decoder.prefill(tokens, {kLength - 2});
+  decoder.step(tokens.select(1, kLength - 2));
+  EXPECT_THROW(decoder.step(tokens.select(1, kLength - 1)), Error);
 }
 
 }  // namespace

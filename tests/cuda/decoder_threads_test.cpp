@@ -12,10 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include "reformer/device/cuda_graph.h"
 #include "reformer/device/device.h"
-#include "reformer/device/device_graph.h"
-#include "reformer/generate/bucket_members.h"
-#include "tests/generate/decoder_judges.h"
+#include "reformer/generate/bucket_history.h"
+#include "tests/generate/decoder_checks.h"
 
 namespace reformer {
 namespace {
@@ -24,7 +24,7 @@ using namespace decoding;
 
 const at::Device kGpu(at::kCUDA, 0);
 
-// Two recordings that share memory, as those of one thread share what LibTorch
+// Two captures that share memory, as those of one thread share what LibTorch
 // gives to products of matrices: each writes its number there, is busy for a
 // while, and reads it back.
 TEST(CudaDeviceGraph, RecordingsOfOneThreadRunOneAfterTheOtherOnAnyStreams) {
@@ -39,14 +39,14 @@ TEST(CudaDeviceGraph, RecordingsOfOneThreadRunOneAfterTheOtherOnAnyStreams) {
     found[number].copy_(shared);
   };
   work(0);
-  std::vector<std::unique_ptr<DeviceGraph>> graphs;
+  std::vector<std::unique_ptr<CudaGraph>> graphs;
   for (const int number : {0, 1}) {
-    graphs.push_back(std::make_unique<DeviceGraph>(kGpu));
-    graphs.back()->record([&] { work(number); });
+    graphs.push_back(std::make_unique<CudaGraph>(kGpu));
+    graphs.back()->capture([&] { work(number); });
   }
   const std::vector<SideStream> streams{SideStream(kGpu), SideStream(kGpu)};
   synchronize(kGpu);
-  for (int repeat = 0; repeat < 5; ++repeat) {
+  for (int replay = 0; replay < 5; ++replay) {
     for (const int number : {0, 1}) {
       found[number].zero_();
       synchronize(kGpu);
@@ -56,22 +56,22 @@ TEST(CudaDeviceGraph, RecordingsOfOneThreadRunOneAfterTheOtherOnAnyStreams) {
     }
     synchronize(kGpu);
     for (const int number : {0, 1}) {
-      EXPECT_EQ(found[number].min().item<float>(), number + 1) << repeat;
-      EXPECT_EQ(found[number].max().item<float>(), number + 1) << repeat;
+      EXPECT_EQ(found[number].min().item<float>(), number + 1) << replay;
+      EXPECT_EQ(found[number].max().item<float>(), number + 1) << replay;
     }
   }
 }
 
 // Logits of every step after a short prompt; on a stream of its own.
-at::Tensor decoded(const LanguageModel& model, const at::Tensor& symbols) {
-  Decoder decoder(model, symbols.size(0));
-  const std::vector<int64_t> lengths(symbols.size(0), 3);
+at::Tensor decoded(const LanguageModel& model, const at::Tensor& tokens) {
+  Decoder decoder(model, tokens.size(0));
+  const std::vector<int64_t> lengths(tokens.size(0), 3);
   std::vector<at::Tensor> logits = {
-      decoder.read(symbols.narrow(1, 0, 3), lengths)};
-  for (int64_t t = 3; t + 1 < symbols.size(1); ++t) {
-    logits.push_back(decoder.step(symbols.select(1, t)));
+      decoder.prefill(tokens.narrow(1, 0, 3), lengths)};
+  for (int64_t t = 3; t + 1 < tokens.size(1); ++t) {
+    logits.push_back(decoder.step(tokens.select(1, t)));
   }
-  EXPECT_TRUE(decoder.recorded());
+  EXPECT_TRUE(decoder.captured());
   return at::stack(logits, 1).cpu();
 }
 
@@ -80,11 +80,11 @@ TEST(CudaDecoder, ThreadsWithADecoderEachGetWhatOneAloneGets) {
   config.model.d_model = 256;
   config.model.heads = 2;
   const LanguageModel model(config, Placement(kGpu, at::kFloat));
-  const auto symbols = random_symbols(12, kLength);
-  const auto part = [&](int64_t i) { return symbols.narrow(0, 3 * i, 3); };
+  const auto tokens = random_tokens(12, kLength);
+  const auto part = [&](int64_t i) { return tokens.narrow(0, 3 * i, 3); };
   std::vector<at::Tensor> alone;
   for (int64_t i = 0; i < 4; ++i) alone.push_back(decoded(model, part(i)));
-  for (int repeat = 0; repeat < 3; ++repeat) {
+  for (int replay = 0; replay < 3; ++replay) {
     std::vector<at::Tensor> together(alone.size());
     std::vector<std::thread> threads;
     for (int64_t i = 0; i < 4; ++i) {
@@ -107,7 +107,7 @@ TEST(CudaDecoder, RefusesBucketsOutOfRangeAndGoesOnAsIfNothingHappened) {
 // What no check looks at counts as the last bucket.
 TEST(CudaBucketMembers, WriteNothingOutsideForBucketsOutOfRange) {
   constexpr int64_t kBuckets = 6;
-  BucketMembers members({1, 1, 1, kBuckets, 4}, kGpu);
+  BucketHistory members({1, 1, 1, kBuckets, 4}, kGpu);
   const auto ids =
       at::full({1, 1, 1, 100}, 60000, at::kInt).to(at::kUInt16).to(kGpu);
   members.append(ids, {0}, {100});

@@ -35,12 +35,12 @@ TEST(CudaDevices, AreChosenByNumberAndRefusedWhereThereIsNone) {
   EXPECT_THROW(choose_device("cuda:-1"), Error);
 }
 
-// Two steps of everything, the last recorded; needs two GPUs of one kind.
+// Two steps of everything, the last captured; needs two GPUs of one kind.
 TEST(CudaDevices, TheSecondTrainsAsTheFirst) {
   if (devices().deviceCount() < 2) GTEST_SKIP() << "there is one GPU only";
   Config config;
   config.task.name = "duplication";
-  config.task.symbols = 15;
+  config.task.alphabet = 15;
   config.model.vocabulary = 16;
   config.model.layers = 2;
   config.model.d_model = 64;

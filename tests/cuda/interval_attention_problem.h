@@ -184,7 +184,7 @@ struct Result {
 };
 
 // One (batch, head) in Number, everything that is stored rounded to Stored:
-// the plain version for Number = float, the judge for double.
+// the plain version for Number = float, the tolerance for double.
 template <class Number, class Stored>
 void attend_plainly(const Problem& p, int64_t head, bool round, Result& out) {
   const Case& c = p.sizes;

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cuda/interval_attention_device.h"
-#include "tests/cuda/interval_attention_judge.h"
+#include "tests/cuda/interval_attention_tolerance.h"
 
 namespace reformer::kernels {
 namespace {

@@ -25,7 +25,7 @@ const at::Device kGpu(at::kCUDA, 0);
 Config small_config(const std::string& attention = "lsh") {
   Config config;
   config.task.name = "duplication";  // which allows a small vocabulary
-  config.task.symbols = 31;
+  config.task.alphabet = 31;
   config.model.layers = 2;
   config.model.d_model = 128;
   config.model.d_ff = 256;
@@ -42,20 +42,20 @@ Config small_config(const std::string& attention = "lsh") {
   return config;
 }
 
-// A text with something to learn: the next symbol is one of two that the last
+// A text with something to learn: the next token is one of two that the last
 // two determine.
 Batch markov_text(const Config& config, uint32_t index) {
   const int64_t rows = config.train.batch;
   const int64_t length = config.train.length;
-  auto symbols = at::empty({rows, length}, at::kLong);
-  int64_t* data = symbols.mutable_data_ptr<int64_t>();
+  auto tokens = at::empty({rows, length}, at::kLong);
+  int64_t* data = tokens.mutable_data_ptr<int64_t>();
   for (int64_t i = 0; i < rows * length; ++i) {
     const auto bits =
         philox({7, 0}, {static_cast<uint32_t>(i), index, 0, 0})[0];
     const int64_t before = i > 1 ? data[i - 1] * 5 + data[i - 2] * 11 : i;
     data[i] = (before + (bits % 4 == 0 ? 3 : 1)) % config.model.vocabulary;
   }
-  return {symbols, at::ones({rows, length}, at::kBool)};
+  return {tokens, at::ones({rows, length}, at::kBool)};
 }
 
 std::vector<double> losses(Learner& learner, const Config& config, int steps) {
@@ -90,7 +90,8 @@ TEST_F(CudaLearner, TakesTheCpusStepsInFloat32) {
     for (const std::string optimizer : {"adamw", "adafactor"}) {
       auto config = small_config(attention);
       config.train.optimizer = optimizer;
-      config.train.learning_rate = optimizer == "adamw" ? 1e-3 : 1e-2;
+      config.train.learning_rate =
+          optimizer == OptimizerKind::kAdamw ? 1e-3 : 1e-2;
       Learner here(config);
       Learner there(config, {kGpu, at::kFloat});
       const auto expected = losses(here, config, 5);
@@ -135,7 +136,8 @@ TEST_F(CudaLearner, ComputesFewRowsByTheProductsThatUndoThem) {
     const auto loss = [&](const std::string& block) {
       config.model.block = block;
       LanguageModel model(config, {kGpu, at::kBFloat16});
-      return model.train(batch.symbols, batch.weights, {1, 1, true, 0}, 1).loss;
+      return model.train(batch.tokens, batch.loss_mask, {1, 1, true, 0}, 1)
+          .loss;
     };
     EXPECT_EQ(loss("reversible"), loss("stored")) << length;
   }
@@ -148,14 +150,14 @@ TEST_F(CudaLearner, RoundsNoLogits) {
   LanguageModel model(config, {kGpu, at::kBFloat16});
   const auto batch = markov_text(config, 1);
   const Pass pass{};
-  const auto logits = model.logits(batch.symbols, pass);
+  const auto logits = model.logits(batch.tokens, pass);
   const auto rounded = logits.to(at::kBFloat16).to(at::kFloat);
   EXPECT_GT(logits.ne(rounded).sum().item<int64_t>(), logits.numel() / 2);
   const double sum =
-      model.losses(batch.symbols, pass).sum(at::kDouble).item<double>();
-  EXPECT_NEAR(model.train(batch.symbols, batch.weights, pass, 1).loss, sum,
+      model.losses(batch.tokens, pass).sum(at::kDouble).item<double>();
+  EXPECT_NEAR(model.train(batch.tokens, batch.loss_mask, pass, 1).loss, sum,
               1e-6 * sum);
-  EXPECT_NEAR(model.evaluate(batch.symbols, batch.weights, pass).loss, sum,
+  EXPECT_NEAR(model.evaluate(batch.tokens, batch.loss_mask, pass).loss, sum,
               1e-6 * sum);
 }
 
@@ -182,20 +184,20 @@ TEST_F(CudaLearner, TakesTheSameStepsTwiceBitForBit) {
   expect_equal_parameters(once, again);
 }
 
-// Hashes, dropout and data differ from step to step: a repeated step that took
-// any of them from the recorded one would be found out by the next loss.
-void expect_repeated_equals_computed(Config config, const std::string& name) {
-  config.train.graph = "off";
+// Hashes, dropout and data differ from step to step: a replayed step that took
+// any of them from the captured one would be found out by the next loss.
+void expect_replayed_equals_computed(Config config, const std::string& name) {
+  config.train.cuda_graph = "off";
   Learner computed(config, {kGpu, at::kBFloat16});
-  config.train.graph = "on";
-  Learner repeated(config, {kGpu, at::kBFloat16});
-  EXPECT_EQ(losses(computed, config, 12), losses(repeated, config, 12)) << name;
-  expect_equal_parameters(computed, repeated);
-  EXPECT_TRUE(repeated.recorded());
-  EXPECT_FALSE(computed.recorded());
+  config.train.cuda_graph = "on";
+  Learner replayed(config, {kGpu, at::kBFloat16});
+  EXPECT_EQ(losses(computed, config, 12), losses(replayed, config, 12)) << name;
+  expect_equal_parameters(computed, replayed);
+  EXPECT_TRUE(replayed.captured());
+  EXPECT_FALSE(computed.captured());
 }
 
-TEST_F(CudaLearner, RepeatsRecordedStepsBitForBit) {
+TEST_F(CudaLearner, ReplaysCapturedStepsBitForBit) {
   for (const std::string attention : {"lsh", "local", "full_shared_qk"}) {
     for (const std::string positions :
          {"learned", "sinusoid", "axial", "rotary"}) {
@@ -204,30 +206,30 @@ TEST_F(CudaLearner, RepeatsRecordedStepsBitForBit) {
       config.model.successor_fraction = 0.5;
       config.model.axial_shape = {25, 20};
       config.model.axial_dims = {64, 64};
-      expect_repeated_equals_computed(config, attention + ", " + positions);
+      expect_replayed_equals_computed(config, attention + ", " + positions);
     }
   }
 }
 
-TEST_F(CudaLearner, RepeatsRecordedStepsOfEveryBlockBitForBit) {
+TEST_F(CudaLearner, ReplaysCapturedStepsOfEveryBlockBitForBit) {
   for (const std::string block : {"stored", "residual"}) {
     for (const std::string activation : {"gelu", "relu"}) {
       auto config = small_config();
       config.model.block = block;
       config.model.activation = activation;
-      expect_repeated_equals_computed(config, block + ", " + activation);
+      expect_replayed_equals_computed(config, block + ", " + activation);
     }
   }
 }
 
 TEST_F(CudaLearner, RecordsFullAttentionToo) {  // LibTorch's
   auto config = small_config("full");
-  config.train.graph = "off";
+  config.train.cuda_graph = "off";
   Learner computed(config, {kGpu, at::kBFloat16});
-  config.train.graph = "on";
-  Learner repeated(config, {kGpu, at::kBFloat16});
+  config.train.cuda_graph = "on";
+  Learner replayed(config, {kGpu, at::kBFloat16});
   const auto expected = losses(computed, config, 12);
-  const auto found = losses(repeated, config, 12);
+  const auto found = losses(replayed, config, 12);
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_NEAR(found[i], expected[i], 2e-3 * expected[i]) << i + 1;
   }
@@ -235,37 +237,37 @@ TEST_F(CudaLearner, RecordsFullAttentionToo) {  // LibTorch's
 
 TEST_F(CudaLearner, ComputesWhatDoesNotFitTheRecording) {
   auto config = small_config();
-  config.train.graph = "off";
+  config.train.cuda_graph = "off";
   Learner computed(config, {kGpu, at::kBFloat16});
-  config.train.graph = "on";
-  Learner repeated(config, {kGpu, at::kBFloat16});
+  config.train.cuda_graph = "on";
+  Learner replayed(config, {kGpu, at::kBFloat16});
   const auto some_losses = [&](Learner& learner) {
     std::vector<double> found;
     for (int step = 1; step <= 12; ++step) {
       auto batch = markov_text(config, static_cast<uint32_t>(step));
-      if (step % 5 == 0) {  // after the recording: shorter
-        batch.symbols = batch.symbols.narrow(1, 0, 300).contiguous();
-        batch.weights = batch.weights.narrow(1, 0, 300).contiguous();
+      if (step % 5 == 0) {  // after the capture: shorter
+        batch.tokens = batch.tokens.narrow(1, 0, 300).contiguous();
+        batch.loss_mask = batch.loss_mask.narrow(1, 0, 300).contiguous();
       }
-      if (step % 7 == 0) batch.weights.narrow(1, 0, 50).fill_(false);
+      if (step % 7 == 0) batch.loss_mask.narrow(1, 0, 50).fill_(false);
       found.push_back(learner.gradients({batch}, step).read().sums.mean_loss());
       learner.apply(step);
     }
     return found;
   };
-  EXPECT_EQ(some_losses(computed), some_losses(repeated));
-  expect_equal_parameters(computed, repeated);
+  EXPECT_EQ(some_losses(computed), some_losses(replayed));
+  expect_equal_parameters(computed, replayed);
 }
 
 TEST_F(CudaLearner, GoesOnWithoutARecordingWhereMemoryIsShort) {
   auto config = small_config();
   config.model.block = "stored";
-  config.train.graph = "off";
+  config.train.cuda_graph = "off";
   Learner computed(config, {kGpu, at::kBFloat16});
   const auto expected = losses(computed, config, 6);
-  config.train.graph = "auto";
+  config.train.cuda_graph = "auto";
   Learner learner(config, {kGpu, at::kBFloat16});
-  config.train.graph = "on";
+  config.train.cuda_graph = "on";
   Learner insisting(config, {kGpu, at::kBFloat16});
   const NoMoreMemory taken(kGpu);
   EXPECT_EQ(losses(learner, config, 6), expected);
@@ -302,9 +304,9 @@ TEST_F(CudaLearner, ParametersOnTheHostEqualResidentOnesBitForBit) {
         config.train.optimizer = optimizer;
         config.train.clip = clip;
         config.train.accumulate = accumulate;
-        config.train.graph = "off";
+        config.train.cuda_graph = "off";
         Learner resident(config, {kGpu, at::kBFloat16});
-        config.train.parameters = "host";
+        config.train.offload = true;
         Learner visiting(config, {kGpu, at::kBFloat16});
         const auto numbers = [&](Learner& learner) {
           std::vector<StepGradients> steps;
@@ -352,9 +354,9 @@ TEST_F(CudaLearner, AModelEvaluatesOnEitherDevice) {
   const auto batch = markov_text(config, 1000);
   const Pass pass{0, 0, /*training=*/false, 0};
   const double expected =
-      here.evaluate(batch.symbols, batch.weights, pass).mean_loss();
+      here.evaluate(batch.tokens, batch.loss_mask, pass).mean_loss();
   const double found =
-      learner.model().evaluate(batch.symbols, batch.weights, pass).mean_loss();
+      learner.model().evaluate(batch.tokens, batch.loss_mask, pass).mean_loss();
   EXPECT_NEAR(found, expected, 1e-4 * expected);
 }
 
@@ -369,8 +371,8 @@ std::vector<at::Tensor> gradients_of(Learner& learner, const Batch& batch) {
 
 std::vector<at::Tensor> autograds(const LanguageModel& model,
                                   const Batch& batch, const Pass& pass) {
-  auto gradients = autograd_gradients(model, batch.symbols, pass,
-                                      1.0 / double(batch.symbols.numel()));
+  auto gradients = autograd_gradients(model, batch.tokens, pass,
+                                      1.0 / double(batch.tokens.numel()));
   for (auto& gradient : gradients) gradient = gradient.to(at::kDouble);
   return gradients;
 }
@@ -431,9 +433,9 @@ TEST_F(CudaLearner, StoredActivationsAreTheReversibleFunctionToTheBit) {
         config.model.block = block;
         Learner learner(config, {kGpu, at::kBFloat16});
         auto& model = learner.model();
-        const auto symbols = batch.symbols.to(kGpu);
+        const auto tokens = batch.tokens.to(kGpu);
         const at::NoGradGuard no_grad;
-        const auto x = model.embed(symbols, 0);
+        const auto x = model.embed(tokens, 0);
         return model.stack().forward({x.clone(), x.clone()}, learner.pass(1));
       };
       const auto rebuilt = output("reversible");

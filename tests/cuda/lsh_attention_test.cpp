@@ -11,7 +11,7 @@
 #include "reformer/ops/full_attention.h"
 #include "reformer/ops/local_attention.h"
 #include "tests/support/cases.h"
-#include "tests/support/judge.h"
+#include "tests/support/tolerance.h"
 
 namespace reformer {
 namespace {

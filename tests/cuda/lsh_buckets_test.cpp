@@ -8,7 +8,7 @@
 #include "reformer/config/bucket_count.h"
 #include "reformer/ops/lsh_rotations.h"
 #include "tests/support/cases.h"
-#include "tests/support/twin.h"
+#include "tests/support/reference.h"
 
 namespace reformer {
 namespace {
@@ -26,7 +26,7 @@ at::Tensor hash_on_cuda(const at::Tensor& vectors, const at::Tensor& rotations,
 // to the longest vector, over all factors.
 double largest_miss(const at::Tensor& vectors, const at::Tensor& rotations,
                     int64_t n_buckets, at::Tensor digits) {
-  const auto columns = twin::rotated(vectors, rotations);
+  const auto columns = reference::rotated(vectors, rotations);
   double miss = 0;
   int64_t begin = columns.size(-1);
   const auto factors = bucket_factors(n_buckets);

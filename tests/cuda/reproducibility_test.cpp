@@ -17,10 +17,10 @@ const at::Device kGpu(at::kCUDA, 0);
 // Like bytes of a text: few are most.
 Batch uneven_batch(const Config& config, uint64_t seed) {
   const auto& train = config.train;
-  const auto symbols = (normal({train.batch, train.length}, seed).pow_(2) * 20)
-                           .to(at::kLong)
-                           .remainder(config.model.vocabulary);
-  return {symbols, at::ones({train.batch, train.length}, at::kBool)};
+  const auto tokens = (normal({train.batch, train.length}, seed).pow_(2) * 20)
+                          .to(at::kLong)
+                          .remainder(config.model.vocabulary);
+  return {tokens, at::ones({train.batch, train.length}, at::kBool)};
 }
 
 std::vector<at::Tensor> trained(const Config& config, int64_t steps) {
@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Configs, EveryConfig,
                            return name;
                          });
 
-// Four steps, of which the last are a repeated graph where that is worth it.
+// Four steps, of which the last are a replayed graph where that is worth it.
 TEST_P(EveryConfig, GivesTheSameBitsTwice) {
   Config config = load_config(GetParam());
   const int64_t tokens =

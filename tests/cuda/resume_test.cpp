@@ -19,7 +19,7 @@ constexpr int64_t kSteps = 24;
 Config small_config(const std::string& optimizer) {
   Config config;
   config.task.name = "duplication";
-  config.task.symbols = 31;
+  config.task.alphabet = 31;
   config.model.layers = 2;
   config.model.d_model = 64;
   config.model.d_ff = 128;
@@ -32,7 +32,7 @@ Config small_config(const std::string& optimizer) {
   config.train.length = 128;
   config.train.steps = kSteps;
   config.train.optimizer = optimizer;
-  config.train.learning_rate = optimizer == "adamw" ? 1e-3 : 1e-2;
+  config.train.learning_rate = optimizer == OptimizerKind::kAdamw ? 1e-3 : 1e-2;
   config.train.evaluate_batches = 1;
   config.train.precision = "float32";
   return config;

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/cases.h"
-#include "tests/support/judge.h"
+#include "tests/support/tolerance.h"
 
 namespace reformer {
 namespace {

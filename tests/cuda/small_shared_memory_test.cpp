@@ -7,11 +7,11 @@
 #include <gtest/gtest.h>
 
 #include "reformer/base/errors.h"
+#include "reformer/ops/linear.h"
 #include "reformer/ops/lsh_attention.h"
-#include "reformer/ops/row_products.h"
 #include "tests/cuda/beyond_99_kb.h"
 #include "tests/cuda/interval_attention_device.h"
-#include "tests/cuda/interval_attention_judge.h"
+#include "tests/cuda/interval_attention_tolerance.h"
 #include "tests/cuda/less_shared_memory.h"
 #include "tests/support/cases.h"
 
@@ -79,8 +79,8 @@ TEST(CudaSmallSharedMemory, ProductsOfUpToEightWideRowsAreThoseOfFewer) {
       const auto x = normal({rows, width}, 5).to(kGpu);
       const auto products = [&](const at::Tensor& some) {
         auto y = at::zeros({some.size(0), 40}, x.options());
-        add_product(some.to(type), {weight, bias}, y);
-        const auto normed = normed_products(
+        add_linear(some.to(type), {weight, bias}, y);
+        const auto normed = norm_linear(
             some, norm, {{weight, bias}, {weight, {}}}, {type, type});
         return std::vector<at::Tensor>{y, normed[0], normed[1]};
       };

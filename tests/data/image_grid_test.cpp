@@ -9,8 +9,8 @@ Image of_colour(uint8_t colour) {
   return {2, 3, std::vector<uint8_t>(2 * 3 * 3, colour)};
 }
 
-// Every pixel of the grid is that of the picture which lies there, or white.
-TEST(ImageGrid, LaysPicturesInRowsWithWhiteBetween) {
+// Every pixel of the grid is that of the image which lies there, or white.
+TEST(ImageGrid, LaysImagesInRowsWithWhiteBetween) {
   const auto grid =
       image_grid({{of_colour(1), of_colour(2)}, {of_colour(3)}}, /*scale=*/5);
   ASSERT_EQ(grid.width, 4 + 10 + 4 + 10 + 4);

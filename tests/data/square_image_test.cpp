@@ -21,8 +21,8 @@ int pixel(const Image& image, int64_t x, int64_t y, int64_t channel) {
   return image.rgb[size_t((y * image.width + x) * 3 + channel)];
 }
 
-// The slow twin: every pixel of the middle square becomes size * size small
-// ones, and each target pixel is the mean of side * side of those.
+// The slow reference: every pixel of the middle square becomes size * size
+// small ones, and each target pixel is the mean of side * side of those.
 Image plain_square(const Image& image, int64_t size) {
   const int64_t side = std::min(image.width, image.height);
   const int64_t left = (image.width - side) / 2;
@@ -46,7 +46,7 @@ Image plain_square(const Image& image, int64_t size) {
   return square;
 }
 
-TEST(SquareImage, EqualsItsSlowTwin) {
+TEST(SquareImage, EqualsItsSlowReference) {
   for (const auto& [width, height] :
        {std::pair{1, 1}, {5, 5}, {7, 3}, {3, 7}, {33, 20}, {20, 34}}) {
     for (const int64_t size : {1, 2, 5, 7, 16}) {

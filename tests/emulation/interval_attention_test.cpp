@@ -5,7 +5,7 @@
 #include "reformer/base/errors.h"
 #include "tests/cuda/beyond_99_kb.h"
 #include "tests/cuda/interval_attention_device.h"
-#include "tests/cuda/interval_attention_judge.h"
+#include "tests/cuda/interval_attention_tolerance.h"
 #include "tests/emulation/emulator.h"
 
 namespace reformer::kernels {

@@ -98,7 +98,7 @@ TEST(DecodeImage, OtherBytesAreErrors) {
 }
 
 // A header may promise what no memory holds.
-TEST(DecodeImage, HugePicturesAreErrors) {
+TEST(DecodeImage, HugeImagesAreErrors) {
   auto jpeg = jpeg_bytes(gradient(8, 8));
   const size_t frame = jpeg.find("\xff\xc0");
   ASSERT_NE(frame, std::string::npos);
@@ -107,7 +107,7 @@ TEST(DecodeImage, HugePicturesAreErrors) {
 }
 
 // A few bytes for each pixel row of zeros would do, but none for all of them.
-TEST(DecodeImage, PicturesThatAFileCannotHoldAreErrors) {
+TEST(DecodeImage, ImagesThatAFileCannotHoldAreErrors) {
   auto jpeg = jpeg_bytes(gradient(8, 8));
   jpeg.replace(jpeg.find("\xff\xc0") + 5, 4, "\x2d\x01\x2d\x01");
   EXPECT_NE(error_with(jpeg).find("11521 x 11521 pixels cannot be in "),

@@ -38,7 +38,7 @@ class DecodedImagesTest : public testing::Test {
   Warnings warnings_;
 };
 
-// The first sub-pixel of each picture of size 2.
+// The first sub-pixel of each image of size 2.
 std::vector<int> colours(const CacheFile& images) {
   std::vector<uint8_t> all(static_cast<size_t>(images.size()));
   images.read(0, all);
@@ -47,8 +47,8 @@ std::vector<int> colours(const CacheFile& images) {
   return first;
 }
 
-const Members kPictures = {
-    {"readme.txt", "no picture"},
+const Members kImages = {
+    {"readme.txt", "no image"},
     {"train/a.png", png_bytes(of_colour(10))},
     {"valid/b.JPEG", jpeg_bytes(of_colour(20, 64, 64))},
     {"train/c.jpg", jpeg_bytes(of_colour(30, 8, 16), /*grey=*/true)},
@@ -59,7 +59,7 @@ const Members kPictures = {
 
 TEST_F(DecodedImagesTest, TakesPngAndJpegOfAnySizeInOrder) {
   for (const char* name : {"p.tar.gz", "p.zip"}) {
-    const auto images = archived(kPictures, name);
+    const auto images = archived(kImages, name);
     EXPECT_EQ(colours(*images), (std::vector<int>{10, 20, 30, 40, 50}));
     EXPECT_EQ(images->labels(), "tvtet");
     EXPECT_EQ(images->skipped(), 0);
@@ -68,12 +68,12 @@ TEST_F(DecodedImagesTest, TakesPngAndJpegOfAnySizeInOrder) {
 }
 
 TEST_F(DecodedImagesTest, TakesAFolder) {
-  for (const auto& [name, bytes] : kPictures) {
-    const std::filesystem::path path = folder_ / ("pictures/" + name);
+  for (const auto& [name, bytes] : kImages) {
+    const std::filesystem::path path = folder_ / ("images/" + name);
     std::filesystem::create_directories(path.parent_path());
     put_bytes(path, bytes);
   }
-  const auto images = opened(folder_ / "pictures");
+  const auto images = opened(folder_ / "images");
   EXPECT_EQ(colours(*images), (std::vector<int>{40, 10, 30, 50, 20}));
   EXPECT_EQ(images->labels(), "etttv");
 }
@@ -107,7 +107,7 @@ Members many(int count, const std::string& bad, int bad_count) {
   return members;
 }
 
-TEST_F(DecodedImagesTest, DamagedPicturesAreCountedAndSkipped) {
+TEST_F(DecodedImagesTest, DamagedImagesAreCountedAndSkipped) {
   const auto whole = png_bytes(of_colour(1));
   for (const std::string& bad :
        {std::string(), std::string("\xff\xfe\x00", 3), whole.substr(0, 40)}) {
@@ -116,10 +116,9 @@ TEST_F(DecodedImagesTest, DamagedPicturesAreCountedAndSkipped) {
     EXPECT_EQ(images->skipped(), 3);
     EXPECT_EQ(images->labels().size(), 297u);
     EXPECT_EQ(colours(*images)[0], 3);
-    EXPECT_NE(
-        warnings_.said.find("3 of 300 pictures cannot be read and are left "
-                            "out; the first is 1000.png ("),
-        std::string::npos)
+    EXPECT_NE(warnings_.said.find("3 of 300 images cannot be read and are left "
+                                  "out; the first is 1000.png ("),
+              std::string::npos)
         << warnings_.said;
   }
 }
@@ -127,11 +126,11 @@ TEST_F(DecodedImagesTest, DamagedPicturesAreCountedAndSkipped) {
 TEST_F(DecodedImagesTest, MoreThanOneInAHundredIsAnError) {
   const auto error = error_of([&] { archived(many(299, "x", 3)); });
   EXPECT_EQ(error, (folder_ / "p.tar") +
-                       ": 3 of 299 pictures cannot be read, more than 1%; the "
+                       ": 3 of 299 images cannot be read, more than 1%; the "
                        "first is 1000.png (it is neither PNG nor JPEG)");
 }
 
-TEST_F(DecodedImagesTest, ADamagedMemberOfAZipIsADamagedPicture) {
+TEST_F(DecodedImagesTest, ADamagedMemberOfAZipIsADamagedImage) {
   auto zip = archive_bytes("z.npz", many(100, "", 0));  // stored, not deflated
   const size_t tenth = zip.find("1010.png");
   zip[tenth + 60] ^= 1;
@@ -186,7 +185,7 @@ TEST_F(DecodedImagesTest, ATruncatedArchiveIsAnError) {
 }
 
 TEST_F(DecodedImagesTest, SizesHaveCachesOfTheirOwn) {
-  put_bytes(folder_ / "p.tar", archive_bytes("p.tar", kPictures));
+  put_bytes(folder_ / "p.tar", archive_bytes("p.tar", kImages));
   EXPECT_EQ(opened(folder_ / "p.tar", 2)->size(), 5 * 12);
   EXPECT_EQ(opened(folder_ / "p.tar", 3)->size(), 5 * 27);
   EXPECT_EQ(opened(folder_ / "p.tar", 2)->size(), 5 * 12);

@@ -183,13 +183,13 @@ TEST_F(DecodedTextTest, ATaskOfAnArchiveIsThatOfItsText) {
     for (int64_t i = 0; i < plain->evaluation_batches(split); ++i) {
       const auto batch = packed->evaluation_batch(split, i);
       EXPECT_TRUE(
-          same_bits(batch.symbols, plain->evaluation_batch(split, i).symbols));
-      counted += batch.weights.sum().item<int64_t>();
+          same_bits(batch.tokens, plain->evaluation_batch(split, i).tokens));
+      counted += batch.loss_mask.sum().item<int64_t>();
     }
   }
   EXPECT_EQ(counted, 5001 - 5001 * 90 / 100);
-  EXPECT_TRUE(same_bits(packed->training_batch(5).symbols,
-                        plain->training_batch(5).symbols));
+  EXPECT_TRUE(same_bits(packed->training_batch(5).tokens,
+                        plain->training_batch(5).tokens));
 }
 
 }  // namespace

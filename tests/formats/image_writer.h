@@ -1,4 +1,4 @@
-// Pictures for the tests to read.
+// Images for the tests to read.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// data/decoded_text and data/decoded_images: archives within archives, pictures
+// data/decoded_text and data/decoded_images: archives within archives, images
 // and arrays, into a cache and out of it.
 #include <filesystem>
 
@@ -13,7 +13,7 @@
 namespace reformer::fuzz {
 namespace {
 
-constexpr int64_t kSize = 2;  // of a picture
+constexpr int64_t kSize = 2;  // of an image
 
 std::vector<std::string> seeds() {
   auto seeds = archive_seeds();
@@ -59,7 +59,7 @@ void execute(const std::string& input) {
   const auto images = open_images(path, kSize, caches, observer);
   read_whole(*images);
   law(images->size() == std::ssize(images->labels()) * kSize * kSize * 3,
-      "every picture has its size and a label");
+      "every image has its size and a label");
 }
 
 const Registered registered({"data_set", seeds, execute});

@@ -1,4 +1,5 @@
-// cli/reproduce/experiment_settings: the experiment.json of a folder that was begun.
+// cli/reproduce/experiment_settings: the experiment.json of a folder that was
+// begun.
 #include <filesystem>
 
 #include "cli/reproduce/experiment_settings.h"

@@ -1,5 +1,5 @@
-// cli/draw/curves and cli/draw/position_losses: texts of strangers stay texts, and never
-// become statements of gnuplot's.
+// cli/draw/curves and cli/draw/position_losses: texts of strangers stay texts,
+// and never become statements of gnuplot's.
 #include <algorithm>
 
 #include "cli/draw/curves.h"

@@ -2,7 +2,7 @@
 #include "reformer/data/jpeg.h"
 
 #include "tests/formats/image_writer.h"
-#include "tests/fuzz/picture.h"
+#include "tests/fuzz/image.h"
 #include "tests/fuzz/target.h"
 
 namespace reformer::fuzz {
@@ -16,7 +16,7 @@ std::vector<std::string> seeds() {
           progressive_jpeg_bytes(large, /*more=*/1)};
 }
 
-void execute(const std::string& input) { try_picture(decode_jpeg, input); }
+void execute(const std::string& input) { try_image(decode_jpeg, input); }
 
 const Registered registered({"jpeg", seeds, execute});
 

@@ -2,7 +2,7 @@
 #include "reformer/data/png.h"
 
 #include "tests/formats/image_writer.h"
-#include "tests/fuzz/picture.h"
+#include "tests/fuzz/image.h"
 #include "tests/fuzz/target.h"
 
 namespace reformer::fuzz {
@@ -48,8 +48,8 @@ std::vector<std::string> seeds() {
 }
 
 void execute(const std::string& input) {
-  try_picture(decode_png, input);
-  try_picture(decode_png, with_checksums(input));
+  try_image(decode_png, input);
+  try_image(decode_png, with_checksums(input));
 }
 
 const Registered registered({"png", seeds, execute});

@@ -23,7 +23,7 @@ class CompletionTest : public testing::Test {
   }
 
   at::Tensor given(uint64_t seed) const {
-    return random_symbols(model_.config(), seed).narrow(1, 0, kGiven);
+    return random_tokens(model_.config(), seed).narrow(1, 0, kGiven);
   }
   at::Tensor completed(const at::Tensor& given,
                        const CompletionConfig& config) const {
@@ -34,26 +34,26 @@ class CompletionTest : public testing::Test {
   LanguageModel model_;
 };
 
-// The slow twin: the whole pass again for each symbol.
-TEST_F(CompletionTest, WithoutChanceItIsTheMostProbableSymbolEachTime) {
+// The slow reference: the whole pass again for each token.
+TEST_F(CompletionTest, WithoutChanceItIsTheMostProbableTokenEachTime) {
   const auto begin = given(1);
   CompletionConfig config;
   config.sampler.temperature = 0;
-  auto twin = begin;
+  auto reference = begin;
   for (int64_t at = kGiven; at < kLength; ++at) {
-    // The last prediction of a text with any symbol in its place.
+    // The last prediction of a text with any token in its place.
     const auto asked =
-        at::cat({twin, at::zeros({twin.size(0), 1}, at::kLong)}, 1);
+        at::cat({reference, at::zeros({reference.size(0), 1}, at::kLong)}, 1);
     const auto logits = model_.logits(asked, evaluation_pass()).detach();
-    twin = at::cat({twin, at::argmax(logits.narrow(1, at, 1), 2)}, 1);
+    reference = at::cat({reference, at::argmax(logits.narrow(1, at, 1), 2)}, 1);
   }
-  EXPECT_TRUE(at::equal(completed(begin, config), twin));
+  EXPECT_TRUE(at::equal(completed(begin, config), reference));
 }
 
 TEST_F(CompletionTest, KeepsWhatIsGivenAndDrawsTheRest) {
   const auto begin = given(2);
   CompletionConfig config;
-  config.symbols = 5;
+  config.tokens = 5;
   const auto all = completed(begin, config);
   ASSERT_EQ(all.sizes(), at::IntArrayRef({begin.size(0), kLength}));
   EXPECT_TRUE(at::equal(all.narrow(1, 0, kGiven), begin));

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reformer/base/errors.h"
-#include "tests/generate/decoder_judges.h"
+#include "tests/generate/decoder_checks.h"
 
 namespace reformer {
 namespace {
@@ -18,26 +18,26 @@ namespace {
 using namespace decoding;
 
 // Logits [batch, length, vocabulary] as LanguageModel::logits has them, the
-// first `prompt` symbols read at once, the others one by one.
-at::Tensor decoded(Decoder& decoder, const at::Tensor& symbols,
+// first `prompt` tokens read at once, the others one by one.
+at::Tensor decoded(Decoder& decoder, const at::Tensor& tokens,
                    int64_t prompt = 0) {
-  const std::vector<int64_t> lengths(symbols.size(0), prompt);
+  const std::vector<int64_t> lengths(tokens.size(0), prompt);
   std::vector<at::Tensor> logits = {
-      decoder.read(symbols.narrow(1, 0, prompt), lengths)};
-  for (int64_t t = prompt; t + 1 < symbols.size(1); ++t) {
-    logits.push_back(decoder.step(symbols.select(1, t)));
+      decoder.prefill(tokens.narrow(1, 0, prompt), lengths)};
+  for (int64_t t = prompt; t + 1 < tokens.size(1); ++t) {
+    logits.push_back(decoder.step(tokens.select(1, t)));
   }
   return at::stack(logits, 1);
 }
 
 void expect_exact_steps(const Config& config, const std::string& name) {
   const LanguageModel model(config, at::kDouble);
-  const auto symbols = random_symbols(2, kLength);
-  const auto whole = whole_pass(model, symbols);
+  const auto tokens = random_tokens(2, kLength);
+  const auto whole = whole_pass(model, tokens);
   Decoder decoder(model, 2);
-  EXPECT_LT(difference(decoded(decoder, symbols), whole), 1e-9) << name;
+  EXPECT_LT(difference(decoded(decoder, tokens), whole), 1e-9) << name;
   Decoder after_prompt(model, 2);
-  EXPECT_LT(difference(decoded(after_prompt, symbols, 40),
+  EXPECT_LT(difference(decoded(after_prompt, tokens, 40),
                        whole.narrow(1, 40, kLength - 40)),
             1e-9)
       << name << " after a prompt";
@@ -77,7 +77,7 @@ TEST(Decoder, LshStepByStepIsTheWholePassForAnyBucketsAndWindow) {
 TEST(Decoder, TheSmallConfigOverflowsItsWindows) {
   const LanguageModel model(small_config("lsh"));
   const auto pass = evaluation_pass(model.config());
-  EXPECT_GT(model.overflow(random_symbols(2, kLength), pass), 0.1);
+  EXPECT_GT(model.overflow(random_tokens(2, kLength), pass), 0.1);
 }
 
 TEST(Decoder, EveryAttentionStepByStepIsTheWholePass) {
@@ -135,18 +135,18 @@ TEST(Decoder, HeadsOfAnySizeAndTextsOfSeveralPagesAreExact) {
   config.lsh.local_window = 3;
   config.train.length = 2100;
   const LanguageModel model(config, at::kDouble);
-  const auto symbols = random_symbols(1, 2060);
+  const auto tokens = random_tokens(1, 2060);
   Decoder decoder(model);
-  EXPECT_LT(difference(decoded(decoder, symbols, 2040),
-                       whole_pass(model, symbols).narrow(1, 2040, 20)),
+  EXPECT_LT(difference(decoded(decoder, tokens, 2040),
+                       whole_pass(model, tokens).narrow(1, 2040, 20)),
             1e-9);
 }
 
-// The whole pass of a row alone, from symbol `first` on.
-void expect_row(const LanguageModel& model, const at::Tensor& symbols,
+// The whole pass of a row alone, from token `first` on.
+void expect_row(const LanguageModel& model, const at::Tensor& tokens,
                 int64_t row, int64_t first, const at::Tensor& logits) {
   const int64_t n = logits.size(1);
-  const auto own = symbols.narrow(0, row, 1).narrow(1, 0, first + n);
+  const auto own = tokens.narrow(0, row, 1).narrow(1, 0, first + n);
   EXPECT_LT(difference(logits.narrow(0, row, 1),
                        whole_pass(model, own).narrow(1, first, n)),
             1e-9)
@@ -158,31 +158,31 @@ TEST(Decoder, PromptsOfDifferentLengthsDoNotInfluenceEachOther) {
   config.lsh.local_window = 4;
   const LanguageModel model(config, at::kDouble);
   const std::vector<int64_t> lengths = {31, 0, 58, 1};
-  const auto symbols = random_symbols(4, kLength);
+  const auto tokens = random_tokens(4, kLength);
   Decoder decoder(model, 4);
-  std::vector<at::Tensor> logits = {decoder.read(symbols, lengths)};
+  std::vector<at::Tensor> logits = {decoder.prefill(tokens, lengths)};
   for (int64_t t = 0; t < 15; ++t) {
     auto next = at::empty({4}, at::kLong);
     for (int64_t row = 0; row < 4; ++row) {
-      next[row] = symbols[row][lengths[row] + t];
+      next[row] = tokens[row][lengths[row] + t];
     }
     logits.push_back(decoder.step(next));
   }
   for (int64_t row = 0; row < 4; ++row) {
-    expect_row(model, symbols, row, lengths[row], at::stack(logits, 1));
+    expect_row(model, tokens, row, lengths[row], at::stack(logits, 1));
   }
 }
 
 TEST(Decoder, RoundsMayDifferFromTheConfigs) {
   const auto config = small_config("lsh");
   const LanguageModel model(config, at::kDouble);
-  const auto symbols = random_symbols(1, kLength);
+  const auto tokens = random_tokens(1, kLength);
   Decoder decoder(model, /*batch=*/1, /*rounds=*/5);
-  const auto logits = decoded(decoder, symbols);
+  const auto logits = decoded(decoder, tokens);
   EXPECT_LT(
-      difference(logits, model.logits(symbols, evaluation_pass(config, 5))),
+      difference(logits, model.logits(tokens, evaluation_pass(config, 5))),
       1e-9);
-  EXPECT_GT(difference(logits, whole_pass(model, symbols)), 1e-3);
+  EXPECT_GT(difference(logits, whole_pass(model, tokens)), 1e-3);
 }
 
 TEST(Decoder, ModelsOfChunkWindowsAreDecodedWithTrailingOnes) {
@@ -190,16 +190,16 @@ TEST(Decoder, ModelsOfChunkWindowsAreDecodedWithTrailingOnes) {
   const LanguageModel trailing(config, at::kDouble);
   config.lsh.window = Window::kChunk;
   const LanguageModel chunk(config, at::kDouble);
-  const auto symbols = random_symbols(1, kLength);
+  const auto tokens = random_tokens(1, kLength);
   for (const int64_t prompt : {0, 50}) {
     Decoder decoder(chunk);
-    const auto logits = decoded(decoder, symbols, prompt);
+    const auto logits = decoded(decoder, tokens, prompt);
     const int64_t n = kLength - prompt;
     EXPECT_LT(
-        difference(logits, whole_pass(trailing, symbols).narrow(1, prompt, n)),
+        difference(logits, whole_pass(trailing, tokens).narrow(1, prompt, n)),
         1e-9);
     EXPECT_GT(
-        difference(logits, whole_pass(chunk, symbols).narrow(1, prompt, n)),
+        difference(logits, whole_pass(chunk, tokens).narrow(1, prompt, n)),
         1e-3);
   }
 }
@@ -224,37 +224,37 @@ TEST(Decoder, Fp32HashesFewerThanOneBucketInTenThousandOtherwise) {
 
 TEST(Decoder, RefusesWhatItCannotDo) {
   const LanguageModel model(small_config("lsh"));
-  const auto symbols = random_symbols(1, kLength);
+  const auto tokens = random_tokens(1, kLength);
   Decoder decoder(model);
-  EXPECT_THROW(decoder.step(symbols.select(1, 0)), Error);  // nothing read
-  EXPECT_THROW(decoder.read(symbols, {kLength}), Error);    // no position left
-  EXPECT_THROW(decoder.read(symbols, {kLength + 1}), Error);
-  EXPECT_THROW(decoder.read(symbols, {3, 3}), Error);
-  EXPECT_THROW(decoder.read(symbols + kVocabulary, {3}), Error);
-  EXPECT_THROW(decoder.read(symbols - kVocabulary, {3}), Error);
-  decoder.read(symbols, {kLength - 2});
-  EXPECT_THROW(decoder.read(symbols, {3}), Error);  // a second time
-  decoder.step(symbols.select(1, kLength - 2));
-  EXPECT_THROW(decoder.step(symbols.select(1, kLength - 1)), Error);
+  EXPECT_THROW(decoder.step(tokens.select(1, 0)), Error);   // nothing read
+  EXPECT_THROW(decoder.prefill(tokens, {kLength}), Error);  // no position left
+  EXPECT_THROW(decoder.prefill(tokens, {kLength + 1}), Error);
+  EXPECT_THROW(decoder.prefill(tokens, {3, 3}), Error);
+  EXPECT_THROW(decoder.prefill(tokens + kVocabulary, {3}), Error);
+  EXPECT_THROW(decoder.prefill(tokens - kVocabulary, {3}), Error);
+  decoder.prefill(tokens, {kLength - 2});
+  EXPECT_THROW(decoder.prefill(tokens, {3}), Error);  // a second time
+  decoder.step(tokens.select(1, kLength - 2));
+  EXPECT_THROW(decoder.step(tokens.select(1, kLength - 1)), Error);
   EXPECT_THROW(Decoder(model, 0), Error);
   EXPECT_THROW(Decoder(model, 1, -1), Error);
 }
 
 TEST(Decoder, GoesOnAfterAStepThatWasRefused) {
   const LanguageModel model(small_config("lsh"));
-  const auto symbols = random_symbols(1, kLength);
+  const auto tokens = random_tokens(1, kLength);
   const auto steps = [&](bool refused) {
     Decoder decoder(model);
-    decoder.read(symbols, {10});
+    decoder.prefill(tokens, {10});
     at::Tensor logits;
     for (int64_t t = 10; t < 20; ++t) {
       Decoder::Buckets wrong(model.stack().blocks().size(),
                              at::zeros({1, 1, 1, 7}, at::kUInt16));
       if (refused) {
-        EXPECT_THROW(decoder.step(symbols.select(1, t), &wrong), Error);
-        EXPECT_THROW(decoder.step(symbols.select(1, t) - kVocabulary), Error);
+        EXPECT_THROW(decoder.step(tokens.select(1, t), &wrong), Error);
+        EXPECT_THROW(decoder.step(tokens.select(1, t) - kVocabulary), Error);
       }
-      logits = decoder.step(symbols.select(1, t));
+      logits = decoder.step(tokens.select(1, t));
     }
     return logits;
   };
@@ -267,18 +267,18 @@ TEST(Decoder, RefusesBucketsOutOfRangeAndGoesOnAsIfNothingHappened) {
 
 TEST(Decoder, ThreadsWithADecoderEachGetWhatOneAloneGets) {
   const LanguageModel model(small_config("lsh"));
-  const auto symbols = random_symbols(4, kLength);
+  const auto tokens = random_tokens(4, kLength);
   const auto alone = [&](int64_t row) {
     Decoder decoder(model);
-    return decoded(decoder, symbols.narrow(0, row, 1), 10);
+    return decoded(decoder, tokens.narrow(0, row, 1), 10);
   };
-  std::vector<at::Tensor> together(symbols.size(0));
+  std::vector<at::Tensor> together(tokens.size(0));
   std::vector<std::thread> threads;
-  for (int64_t row = 0; row < symbols.size(0); ++row) {
+  for (int64_t row = 0; row < tokens.size(0); ++row) {
     threads.emplace_back([&, row] { together[row] = alone(row); });
   }
   for (auto& thread : threads) thread.join();
-  for (int64_t row = 0; row < symbols.size(0); ++row) {
+  for (int64_t row = 0; row < tokens.size(0); ++row) {
     EXPECT_TRUE(together[row].equal(alone(row))) << "thread " << row;
   }
 }

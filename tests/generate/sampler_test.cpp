@@ -26,10 +26,10 @@ SamplerConfig settings(double temperature, int64_t top_k, double top_p) {
   return config;
 }
 
-std::vector<int64_t> symbols_of(const std::vector<Candidate>& from) {
-  std::vector<int64_t> symbols;
-  for (const auto& candidate : from) symbols.push_back(candidate.symbol);
-  return symbols;
+std::vector<int64_t> tokens_of(const std::vector<Candidate>& from) {
+  std::vector<int64_t> tokens;
+  for (const auto& candidate : from) tokens.push_back(candidate.token);
+  return tokens;
 }
 
 double total(const std::vector<Candidate>& from) {
@@ -44,16 +44,16 @@ at::Tensor one_row(const std::vector<double>& logits) {
 
 std::vector<int64_t> drawn(const SamplerConfig& config, int64_t n) {
   Sampler sampler(config);
-  std::vector<int64_t> symbols;
+  std::vector<int64_t> tokens;
   for (int64_t i = 0; i < n; ++i) {
-    symbols.push_back(sampler.draw(one_row(kLogits)).item<int64_t>());
+    tokens.push_back(sampler.draw(one_row(kLogits)).item<int64_t>());
   }
-  return symbols;
+  return tokens;
 }
 
 TEST(Sampler, ProbabilitiesAreTheSoftmaxOfTheLogits) {
   const auto all = candidates(kLogits, settings(1, 0, 1));
-  EXPECT_EQ(symbols_of(all), (std::vector<int64_t>{1, 3, 4, 0, 2}));
+  EXPECT_EQ(tokens_of(all), (std::vector<int64_t>{1, 3, 4, 0, 2}));
   const double expected[] = {0.4, 0.24, 0.2, 0.08, 0.08};
   for (std::size_t i = 0; i < all.size(); ++i) {
     EXPECT_NEAR(all[i].probability, expected[i], 1e-12);
@@ -73,8 +73,8 @@ TEST(Sampler, TopPKeepsTheSmallestSetThatReachesIt) {
   }
 }
 
-TEST(Sampler, TopKKeepsTheMostProbableAndTheLowerSymbolOfATie) {
-  EXPECT_EQ(symbols_of(candidates(kLogits, settings(1, 4, 1))),
+TEST(Sampler, TopKKeepsTheMostProbableAndTheLowerTokenOfATie) {
+  EXPECT_EQ(tokens_of(candidates(kLogits, settings(1, 4, 1))),
             (std::vector<int64_t>{1, 3, 4, 0}));
   EXPECT_EQ(candidates(kLogits, settings(1, 99, 1)).size(), kLogits.size());
 }
@@ -100,7 +100,7 @@ TEST(Sampler, TemperatureZeroIsGreedy) {
     EXPECT_EQ(drawn(config, 1), std::vector<int64_t>{1});
   }
   EXPECT_EQ(
-      symbols_of(candidates(std::vector<double>{1, 3, 3}, settings(0, 0, 1))),
+      tokens_of(candidates(std::vector<double>{1, 3, 3}, settings(0, 0, 1))),
       std::vector<int64_t>{1});
 }
 
@@ -134,11 +134,11 @@ TEST(Sampler, FrequenciesMatchProbabilities) {
   const auto kept = candidates(kLogits, config);
   ASSERT_EQ(kept.size(), 4u);
   std::vector<int64_t> counts(kLogits.size(), 0);
-  for (const int64_t symbol : drawn(config, kDraws)) ++counts[symbol];
-  for (const auto& [symbol, p] : kept) {
+  for (const int64_t token : drawn(config, kDraws)) ++counts[token];
+  for (const auto& [token, p] : kept) {
     const double deviation = std::sqrt(p * (1 - p) / kDraws);
-    EXPECT_NEAR(double(counts[symbol]) / kDraws, p, 4 * deviation);
-    counts[symbol] = 0;
+    EXPECT_NEAR(double(counts[token]) / kDraws, p, 4 * deviation);
+    counts[token] = 0;
   }
   for (const int64_t others : counts) EXPECT_EQ(others, 0);
 }
@@ -147,8 +147,8 @@ TEST(Sampler, RefusesLogitsThatAreNotNumbers) {
   EXPECT_THROW(candidates(std::vector<double>{0, NAN}, {}), Error);
   EXPECT_THROW(candidates(std::vector<double>{0, kInfinity}, {}), Error);
   EXPECT_THROW(candidates(std::vector<double>{-kInfinity}, {}), Error);
-  EXPECT_EQ(symbols_of(candidates(std::vector<double>{-kInfinity, 0},
-                                  settings(1, 0, 0.999))),
+  EXPECT_EQ(tokens_of(candidates(std::vector<double>{-kInfinity, 0},
+                                 settings(1, 0, 0.999))),
             std::vector<int64_t>{1});
 }
 

@@ -81,7 +81,7 @@ STREAM = re.compile(r"\bnative_handle\(")  # as kernels take it
 # These ask or end what no device has to be current for.
 WITHOUT_DEVICE = {"available", "why_unavailable", "why_unfit", "destroy_graph"}
 STREAM_FILES = {"device.cpp", "device_event.cpp", "device_event.h",
-                "device_graph.cpp"}
+                "cuda_graph.cpp"}
 
 
 def unguarded(path, text):

@@ -1,5 +1,5 @@
-// Reads TensorBoard event files as TensorFlow defines them: the judge of what
-// is written.
+// Reads TensorBoard event files as TensorFlow defines them: the tolerance of
+// what is written.
 #pragma once
 
 #include <cstdint>

@@ -11,12 +11,12 @@
 namespace reformer {
 
 std::vector<at::Tensor> autograd_gradients(const LanguageModel& model,
-                                           const at::Tensor& symbols,
+                                           const at::Tensor& tokens,
                                            const Pass& pass, double scale) {
   const at::AutoGradMode record(true);
-  const auto wanted = symbols.to(model.placement().device);
+  const auto wanted = tokens.to(model.placement().device);
   const auto start =
-      at::full({wanted.size(0), 1}, model.start_symbol(), wanted.options());
+      at::full({wanted.size(0), 1}, model.start_token(), wanted.options());
   const auto inputs =
       at::cat({start, wanted.narrow(1, 0, wanted.size(1) - 1)}, 1);
   Streams y{model.embed(inputs, 0), model.embed(inputs, 0)};

@@ -13,7 +13,7 @@ namespace reformer {
 // Of scale * (sum of losses), as LanguageModel::train's: of all parameters, in
 // their order. Keeps every activation.
 std::vector<at::Tensor> autograd_gradients(const LanguageModel& model,
-                                           const at::Tensor& symbols,
+                                           const at::Tensor& tokens,
                                            const Pass& pass, double scale);
 
 }  // namespace reformer

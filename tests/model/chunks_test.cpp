@@ -17,8 +17,8 @@ Step step_with(const std::string& block, int64_t feed_forward_chunk,
   config.model.loss_chunk = loss_chunk;
   LanguageModel model(config, at::kDouble);
   shake(model, 0.05);
-  const auto some = random_symbols(config, 9).remainder(3).ne(0);
-  return step_of(model, random_symbols(config, 1), some);
+  const auto some = random_tokens(config, 9).remainder(3).ne(0);
+  return step_of(model, random_tokens(config, 1), some);
 }
 
 class Chunks : public testing::TestWithParam<const char*> {};

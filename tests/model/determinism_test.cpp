@@ -20,7 +20,7 @@ bool same_bits(const Step& a, const Step& b) {
 
 Step step_of_new_model(const Config& config) {
   LanguageModel model(config);
-  return step_of(model, random_symbols(config, 1));
+  return step_of(model, random_tokens(config, 1));
 }
 
 TEST(Seeds, TheSameGivesTheSameBits) {
@@ -40,12 +40,12 @@ TEST(Seeds, AnotherGivesAnotherModel) {
 TEST(Seeds, AnotherStepDrawsOtherHashes) {
   auto config = small_config_of("lsh");
   config.model.dropout = 0;
-  const auto symbols = random_symbols(config, 1);
+  const auto tokens = random_tokens(config, 1);
   const LanguageModel model(config);
   auto pass = training_pass();
-  const auto buckets = buckets_of(model, symbols, pass);
+  const auto buckets = buckets_of(model, tokens, pass);
   pass.step += 1;
-  EXPECT_FALSE(same_buckets(buckets, buckets_of(model, symbols, pass)));
+  EXPECT_FALSE(same_buckets(buckets, buckets_of(model, tokens, pass)));
 }
 
 using ByName = std::map<std::string, at::Tensor>;

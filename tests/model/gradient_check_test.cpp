@@ -49,18 +49,18 @@ TEST_P(GradientCheck, EveryParameterAgreesWithFiniteDifferences) {
   constexpr double kStep = 1e-6;
   LanguageModel model(config(), at::kDouble);
   shake(model, 0.1);
-  const auto symbols = random_symbols(config(), 2);
-  const auto weights = all_of(symbols);
-  const double count = double(symbols.numel());
-  const auto step = step_of(model, symbols);
-  const auto buckets = buckets_of(model, symbols, training_pass());
+  const auto tokens = random_tokens(config(), 2);
+  const auto loss_mask = all_of(tokens);
+  const double count = double(tokens.numel());
+  const auto step = step_of(model, tokens);
+  const auto buckets = buckets_of(model, tokens, training_pass());
   const at::NoGradGuard no_grad;
   const auto loss_at = [&](const at::Tensor& value, const at::Tensor& before,
                            const at::Tensor& direction, double size) {
     value.copy_(before + direction * size);
     EXPECT_TRUE(
-        same_buckets(buckets, buckets_of(model, symbols, training_pass())));
-    return model.evaluate(symbols, weights, training_pass()).loss / count;
+        same_buckets(buckets, buckets_of(model, tokens, training_pass())));
+    return model.evaluate(tokens, loss_mask, training_pass()).loss / count;
   };
   for (size_t i = 0; i < step.gradients.size(); ++i) {
     const auto& [name, gradient] = step.gradients[i];

@@ -24,7 +24,7 @@ class Gradients : public testing::TestWithParam<Case> {
     auto config = small_config_of(std::get<1>(GetParam()));
     config.model.block = std::get<0>(GetParam());
     config.model.positions = std::get<2>(GetParam());
-    if (config.model.positions == "rotary") {
+    if (config.model.positions == PositionKind::kRotary) {
       config.model.successor_fraction = 0.5;
     }
     return config;
@@ -47,26 +47,26 @@ INSTANTIATE_TEST_SUITE_P(
 
 // In the order of the model's parameters, of the mean loss.
 std::vector<at::Tensor> written_out(LanguageModel& model,
-                                    const at::Tensor& symbols) {
+                                    const at::Tensor& tokens) {
   std::vector<at::Tensor> gradients;
-  for (const auto& [name, gradient] : step_of(model, symbols).gradients) {
+  for (const auto& [name, gradient] : step_of(model, tokens).gradients) {
     gradients.push_back(gradient);
   }
   return gradients;
 }
 
 std::vector<at::Tensor> by_autograd(const LanguageModel& model,
-                                    const at::Tensor& symbols) {
-  return autograd_gradients(model, symbols, training_pass(),
-                            1.0 / double(symbols.numel()));
+                                    const at::Tensor& tokens) {
+  return autograd_gradients(model, tokens, training_pass(),
+                            1.0 / double(tokens.numel()));
 }
 
 void expect_autograds(const Config& config, double most) {
   LanguageModel model(config, at::kDouble);
   shake(model, 0.05);
-  const auto symbols = random_symbols(config, 1);
-  const auto expected = by_autograd(model, symbols);
-  const auto found = written_out(model, symbols);
+  const auto tokens = random_tokens(config, 1);
+  const auto expected = by_autograd(model, tokens);
+  const auto found = written_out(model, tokens);
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_LE(relative_error(found[i], expected[i]), most)
         << model.parameters()[i].name;
@@ -93,13 +93,13 @@ TEST_P(Gradients, AreAsExactAsAutogradsInFloat32) {
   shake(model, 0.05);
   LanguageModel reference(config(), at::kDouble);
   copy_parameters(model, reference);
-  const auto symbols = random_symbols(config(), 1);
-  ASSERT_TRUE(same_buckets(buckets_of(model, symbols, training_pass()),
-                           buckets_of(reference, symbols, training_pass())));
+  const auto tokens = random_tokens(config(), 1);
+  ASSERT_TRUE(same_buckets(buckets_of(model, tokens, training_pass()),
+                           buckets_of(reference, tokens, training_pass())));
 
-  const auto slow = by_autograd(model, symbols);
-  const auto fast = written_out(model, symbols);
-  const auto exact = by_autograd(reference, symbols);
+  const auto slow = by_autograd(model, tokens);
+  const auto fast = written_out(model, tokens);
+  const auto exact = by_autograd(reference, tokens);
   for (size_t i = 0; i < exact.size(); ++i) {
     EXPECT_LE(relative_error(fast[i], exact[i]),
               2 * relative_error(slow[i], exact[i]) + 8 * 0x1p-23)
@@ -109,12 +109,12 @@ TEST_P(Gradients, AreAsExactAsAutogradsInFloat32) {
 
 // What a step keeps is gone after it, gradients aside.
 TEST_P(Gradients, AreAllThatAStepLeaves) {
-  const auto symbols = random_symbols(config(), 1);
-  const auto weights = all_of(symbols);
+  const auto tokens = random_tokens(config(), 1);
+  const auto loss_mask = all_of(tokens);
   LanguageModel model(config());
-  model.train(symbols, weights, training_pass(), 1);
+  model.train(tokens, loss_mask, training_pass(), 1);
   const MemoryMeter meter;
-  model.train(symbols, weights, training_pass(), 1);
+  model.train(tokens, loss_mask, training_pass(), 1);
   EXPECT_GT(meter.peak_bytes(), 0);
   EXPECT_EQ(meter.in_use_bytes(), 0);
 }
@@ -123,19 +123,20 @@ TEST_P(Gradients, AreAllThatAStepLeaves) {
 TEST_P(Gradients, OfASecondStepAddUp) {
   LanguageModel model(config(), at::kDouble);
   shake(model, 0.05);
-  const auto symbols = random_symbols(config(), 1);
+  const auto tokens = random_tokens(config(), 1);
   const auto step = [&] {
-    model.train(symbols, all_of(symbols), training_pass(), 1);
+    model.train(tokens, all_of(tokens), training_pass(), 1);
   };
   step();
   std::vector<at::Tensor> once;
   for (const auto& parameter : model.parameters()) {
-    once.push_back(parameter.gradient.clone());
+    once.push_back(parameter.gradient().clone());
   }
   step();
   for (size_t i = 0; i < once.size(); ++i) {
-    const auto& [name, value, gradient] = model.parameters()[i];
-    EXPECT_LE(relative_error(gradient, once[i] * 2), 1e-12) << name;
+    const auto& parameter = model.parameters()[i];
+    EXPECT_LE(relative_error(parameter.gradient(), once[i] * 2), 1e-12)
+        << parameter.name;
   }
 }
 

@@ -16,9 +16,9 @@ namespace {
 
 constexpr int64_t kChanged = 31;
 
-at::Tensor with_change_at(const at::Tensor& symbols, int64_t position,
+at::Tensor with_change_at(const at::Tensor& tokens, int64_t position,
                           int64_t vocabulary) {
-  auto changed = symbols.clone();
+  auto changed = tokens.clone();
   changed.select(1, position).add_(1).remainder_(vocabulary);
   return changed;
 }
@@ -32,17 +32,17 @@ INSTANTIATE_TEST_SUITE_P(LanguageModel, Causality,
 
 // Buckets are much longer than windows here: where attended sets could depend
 // on the future, they would.
-TEST_P(Causality, ALaterSymbolNeverChangesAnEarlierPrediction) {
+TEST_P(Causality, ALaterTokenNeverChangesAnEarlierPrediction) {
   auto config = small_config_of(GetParam());
   config.model.successor_fraction = 0.5;
   config.lsh.n_buckets = 2;
   config.lsh.local_window = 0;
   LanguageModel model(config, at::kDouble);
   shake(model, 0.05);
-  const auto symbols = random_symbols(config, 1);
-  const auto before = model.logits(symbols, evaluation_pass());
+  const auto tokens = random_tokens(config, 1);
+  const auto before = model.logits(tokens, evaluation_pass());
   const auto after =
-      model.logits(with_change_at(symbols, kChanged, config.model.vocabulary),
+      model.logits(with_change_at(tokens, kChanged, config.model.vocabulary),
                    evaluation_pass());
   const int64_t later = config.train.length - kChanged - 1;
   EXPECT_LE(relative_error(after.narrow(1, 0, kChanged + 1),
@@ -54,41 +54,41 @@ TEST_P(Causality, ALaterSymbolNeverChangesAnEarlierPrediction) {
 }
 
 // What the loss should be, from the logits of all positions.
-at::Tensor losses_of(const LanguageModel& model, const at::Tensor& symbols) {
-  const auto logits = model.logits(symbols, evaluation_pass());
+at::Tensor losses_of(const LanguageModel& model, const at::Tensor& tokens) {
+  const auto logits = model.logits(tokens, evaluation_pass());
   return -at::log_softmax(logits, 2)
-              .gather(2, symbols.unsqueeze(2))
+              .gather(2, tokens.unsqueeze(2))
               .squeeze(2);  // [batch, length]
 }
 
-TEST(LanguageModel, PredictsEverySymbolExactlyOnce) {
+TEST(LanguageModel, PredictsEveryTokenExactlyOnce) {
   const auto config = small_config();
   const LanguageModel model(config, at::kDouble);
-  const auto symbols = random_symbols(config, 1);
-  const auto sums = model.evaluate(symbols, all_of(symbols), evaluation_pass());
-  EXPECT_EQ(sums.count, symbols.numel());
-  EXPECT_NEAR(sums.loss, losses_of(model, symbols).sum().item<double>(),
+  const auto tokens = random_tokens(config, 1);
+  const auto sums = model.evaluate(tokens, all_of(tokens), evaluation_pass());
+  EXPECT_EQ(sums.count, tokens.numel());
+  EXPECT_NEAR(sums.loss, losses_of(model, tokens).sum().item<double>(),
               1e-9 * sums.loss);
-  const auto best = model.logits(symbols, evaluation_pass()).argmax(2);
-  EXPECT_EQ(sums.correct, best.eq(symbols).sum().item<int64_t>());
+  const auto best = model.logits(tokens, evaluation_pass()).argmax(2);
+  EXPECT_EQ(sums.correct, best.eq(tokens).sum().item<int64_t>());
 }
 
-TEST(LanguageModel, TellsTheLossOfEverySymbol) {
+TEST(LanguageModel, TellsTheLossOfEveryToken) {
   auto config = small_config();
   config.model.loss_chunk = 16;  // in several parts
   LanguageModel model(config, at::kDouble);
   shake(model, 0.05);
-  const auto symbols = random_symbols(config, 1);
-  EXPECT_LE(relative_error(model.losses(symbols, evaluation_pass()),
-                           losses_of(model, symbols)),
+  const auto tokens = random_tokens(config, 1);
+  EXPECT_LE(relative_error(model.losses(tokens, evaluation_pass()),
+                           losses_of(model, tokens)),
             1e-12);
 }
 
-TEST(LanguageModel, PredictsTheFirstSymbolFromTheStartSymbolAlone) {
+TEST(LanguageModel, PredictsTheFirstTokenFromTheStartTokenAlone) {
   const auto config = small_config();
   LanguageModel model(config, at::kDouble);
   const auto first_prediction = [&](uint64_t seed) {
-    return model.logits(random_symbols(config, seed), evaluation_pass())
+    return model.logits(random_tokens(config, seed), evaluation_pass())
         .narrow(1, 0, 1);
   };
   const auto before = first_prediction(1);
@@ -100,18 +100,18 @@ TEST(LanguageModel, PredictsTheFirstSymbolFromTheStartSymbolAlone) {
   EXPECT_GE(relative_error(first_prediction(1), before), 1e-3);
 }
 
-TEST(LanguageModel, CountsTheSymbolsThatTheWeightsSelect) {
+TEST(LanguageModel, CountsTheTokensThatTheWeightsSelect) {
   const auto config = small_config();
   const LanguageModel model(config, at::kDouble);
-  const auto symbols = random_symbols(config, 1);
-  const auto weights = random_symbols(config, 9).remainder(3).eq(0);
-  const auto sums = model.evaluate(symbols, weights, evaluation_pass());
-  EXPECT_EQ(sums.count, weights.sum().item<int64_t>());
+  const auto tokens = random_tokens(config, 1);
+  const auto loss_mask = random_tokens(config, 9).remainder(3).eq(0);
+  const auto sums = model.evaluate(tokens, loss_mask, evaluation_pass());
+  EXPECT_EQ(sums.count, loss_mask.sum().item<int64_t>());
   EXPECT_NEAR(sums.loss,
-              (losses_of(model, symbols) * weights).sum().item<double>(),
+              (losses_of(model, tokens) * loss_mask).sum().item<double>(),
               1e-9 * sums.loss);
   const auto none =
-      model.evaluate(symbols, at::zeros_like(weights), evaluation_pass());
+      model.evaluate(tokens, at::zeros_like(loss_mask), evaluation_pass());
   EXPECT_EQ(none.count, 0);
   EXPECT_EQ(none.loss, 0);
   EXPECT_EQ(none.correct, 0);
@@ -120,13 +120,13 @@ TEST(LanguageModel, CountsTheSymbolsThatTheWeightsSelect) {
 TEST(LanguageModel, AddsTheGradientsOfOneBatchToThoseOfTheNext) {
   const auto config = small_config();
   LanguageModel model(config, at::kDouble);
-  const auto symbols = random_symbols(config, 1);
-  const auto some = random_symbols(config, 9).remainder(3).eq(0);
-  const auto together = step_of(model, symbols);
+  const auto tokens = random_tokens(config, 1);
+  const auto some = random_tokens(config, 9).remainder(3).eq(0);
+  const auto together = step_of(model, tokens);
   model.zero_gradients();
-  const double scale = 1.0 / double(symbols.numel());
-  model.train(symbols, some, training_pass(), scale);
-  model.train(symbols, some.logical_not(), training_pass(), scale);
+  const double scale = 1.0 / double(tokens.numel());
+  model.train(tokens, some, training_pass(), scale);
+  model.train(tokens, some.logical_not(), training_pass(), scale);
   for (size_t i = 0; i < together.gradients.size(); ++i) {
     const auto& [name, gradient] = together.gradients[i];
     EXPECT_LE(relative_error(model.parameters()[i].gradient, gradient), 1e-11)
@@ -137,10 +137,10 @@ TEST(LanguageModel, AddsTheGradientsOfOneBatchToThoseOfTheNext) {
 TEST(LanguageModel, TrainsOnTheLossThatItEvaluates) {
   const auto config = small_config();
   LanguageModel model(config);
-  const auto symbols = random_symbols(config, 1);
-  const auto trained = step_of(model, symbols).sums;
+  const auto tokens = random_tokens(config, 1);
+  const auto trained = step_of(model, tokens).sums;
   const auto evaluated =
-      model.evaluate(symbols, all_of(symbols), training_pass());
+      model.evaluate(tokens, all_of(tokens), training_pass());
   EXPECT_EQ(trained.loss, evaluated.loss);
   EXPECT_EQ(trained.correct, evaluated.correct);
 }
@@ -148,11 +148,11 @@ TEST(LanguageModel, TrainsOnTheLossThatItEvaluates) {
 TEST(LanguageModel, ARowAloneEqualsTheRowInABatch) {
   const auto config = small_config();
   const LanguageModel model(config, at::kDouble);
-  const auto symbols = random_symbols(config, 1);
-  const auto both = model.logits(symbols, evaluation_pass());
+  const auto tokens = random_tokens(config, 1);
+  const auto both = model.logits(tokens, evaluation_pass());
   for (int64_t row = 0; row < 2; ++row) {
     const auto alone =
-        model.logits(symbols.narrow(0, row, 1), evaluation_pass());
+        model.logits(tokens.narrow(0, row, 1), evaluation_pass());
     EXPECT_LE(relative_error(alone, both.narrow(0, row, 1)), 1e-12);
   }
 }
@@ -160,35 +160,35 @@ TEST(LanguageModel, ARowAloneEqualsTheRowInABatch) {
 TEST(LanguageModel, EvaluatesWithMoreRoundsThanItTrainedWith) {
   const auto config = small_config();
   const LanguageModel model(config);
-  const auto symbols = random_symbols(config, 1);
+  const auto tokens = random_tokens(config, 1);
   auto pass = evaluation_pass();
   pass.rounds = 9;
-  EXPECT_EQ(buckets_of(model, symbols, pass)[0].size(2), 9);
-  EXPECT_EQ(buckets_of(model, symbols, evaluation_pass())[0].size(2),
+  EXPECT_EQ(buckets_of(model, tokens, pass)[0].size(2), 9);
+  EXPECT_EQ(buckets_of(model, tokens, evaluation_pass())[0].size(2),
             config.lsh.rounds);
 }
 
 TEST(LanguageModel, ReportsOverflowWhereBucketsAreLongerThanWindows) {
   auto config = small_config();
   config.lsh.n_buckets = 2;
-  const auto symbols = random_symbols(config, 1);
-  EXPECT_GT(LanguageModel(config).overflow(symbols, evaluation_pass()), 0.3);
+  const auto tokens = random_tokens(config, 1);
+  EXPECT_GT(LanguageModel(config).overflow(tokens, evaluation_pass()), 0.3);
   config.lsh.chunk_length = config.train.length;
-  EXPECT_EQ(LanguageModel(config).overflow(symbols, evaluation_pass()), 0);
+  EXPECT_EQ(LanguageModel(config).overflow(tokens, evaluation_pass()), 0);
   EXPECT_EQ(LanguageModel(small_config_of("full"))
-                .overflow(symbols, evaluation_pass()),
+                .overflow(tokens, evaluation_pass()),
             0);
 }
 
-// Alike is alike, however far apart: the first layer's queries are of symbols.
+// Alike is alike, however far apart: the first layer's queries are of tokens.
 TEST(LanguageModel, RotaryPositionsComeAfterTheHash) {
   auto config = small_config_of("lsh");
   config.model.positions = "rotary";
   const LanguageModel model(config, at::kDouble);
-  const auto symbols = at::zeros({2, config.train.length}, at::kLong);
+  const auto tokens = at::zeros({2, config.train.length}, at::kLong);
   std::vector<at::Tensor> buckets;
-  model.logits(symbols, evaluation_pass(), &buckets);
-  const auto first = buckets[0].to(at::kLong).narrow(3, 1, symbols.size(1) - 1);
+  model.logits(tokens, evaluation_pass(), &buckets);
+  const auto first = buckets[0].to(at::kLong).narrow(3, 1, tokens.size(1) - 1);
   EXPECT_TRUE((first == first.narrow(3, 0, 1)).all().item<bool>());
 }
 
@@ -200,28 +200,28 @@ TEST(LanguageModel, RotaryPositionsLeaveSuccessorHeadsAlone) {
   const auto& layer = model.stack().blocks()[0].attention;
   const at::NoGradGuard no_grad;
   const auto projected =
-      layer.project(model.embed(random_symbols(config, 1), 0));
+      layer.project(model.embed(random_tokens(config, 1), 0));
   const auto turned = layer.turned(projected).q;
   EXPECT_TRUE(at::equal(turned.select(1, 0), projected.q.select(1, 0)));
   EXPECT_FALSE(at::equal(turned.select(1, 1), projected.q.select(1, 1)));
 }
 
-TEST(LanguageModel, LearnsFromASingleSymbol) {
+TEST(LanguageModel, LearnsFromASingleToken) {
   auto config = small_config();
   LanguageModel model(config);
   config.train.length = 1;
-  const auto step = step_of(model, random_symbols(config, 1));
+  const auto step = step_of(model, random_tokens(config, 1));
   EXPECT_EQ(step.sums.count, 2);
   for (const auto& [name, gradient] : step.gradients) {
     EXPECT_TRUE(gradient.isfinite().all().item<bool>()) << name;
   }
 }
 
-TEST(LanguageModel, RejectsSymbolsThatAreNotRowsOfIntegers) {
+TEST(LanguageModel, RejectsTokensThatAreNotRowsOfIntegers) {
   const LanguageModel model(small_config());
-  const auto symbols = random_symbols(small_config(), 1);
-  EXPECT_THROW(model.logits(symbols[0], evaluation_pass()), Error);
-  EXPECT_THROW(model.logits(symbols.to(at::kInt), evaluation_pass()), Error);
+  const auto tokens = random_tokens(small_config(), 1);
+  EXPECT_THROW(model.logits(tokens[0], evaluation_pass()), Error);
+  EXPECT_THROW(model.logits(tokens.to(at::kInt), evaluation_pass()), Error);
 }
 
 }  // namespace

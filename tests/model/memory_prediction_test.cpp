@@ -137,14 +137,14 @@ INSTANTIATE_TEST_SUITE_P(Configs, Prediction, testing::ValuesIn(cases()),
 // Of a step, with everything that a training run holds.
 int64_t measured_peak(const Config& config) {
   const MemoryMeter meter;
-  const auto symbols = random_symbols(config, 1);
-  const auto weights = all_of(symbols);
+  const auto tokens = random_tokens(config, 1);
+  const auto loss_mask = all_of(tokens);
   LanguageModel model(config);
   const auto optimizer = make_optimizer(config.train, model.parameters());
   const auto step = [&] {
     model.zero_gradients();
     for (int64_t i = 0; i < config.train.accumulate; ++i) {
-      model.train(symbols, weights, training_pass(), 1e-3);
+      model.train(tokens, loss_mask, training_pass(), 1e-3);
     }
     clip_gradients(model.parameters(), 1);
     optimizer->step(model.parameters(), 1e-3);

@@ -28,9 +28,9 @@ Config long_config() {
 
 // Of a step beyond the parameters and their gradients, which a first step has
 // left in place.
-int64_t working_bytes(LanguageModel& model, const at::Tensor& symbols) {
+int64_t working_bytes(LanguageModel& model, const at::Tensor& tokens) {
   const auto step = [&] {
-    model.train(symbols, all_of(symbols), training_pass(), 1);
+    model.train(tokens, all_of(tokens), training_pass(), 1);
   };
   step();
   const MemoryMeter meter;
@@ -41,7 +41,7 @@ int64_t working_bytes(LanguageModel& model, const at::Tensor& symbols) {
 int64_t working_bytes(const Config& config) {
   const OneThread one_thread;
   LanguageModel model(config);
-  return working_bytes(model, random_symbols(config, 1));
+  return working_bytes(model, random_tokens(config, 1));
 }
 
 int64_t bucket_bytes(const Config& config) {

@@ -129,7 +129,7 @@ TEST(Positions, ATextThatIsTooLongIsAnErrorOfTheModel) {
   auto config = config_with("learned");
   const LanguageModel model(config);
   config.train.length += 1;
-  EXPECT_THROW(model.logits(random_symbols(config, 1), evaluation_pass()),
+  EXPECT_THROW(model.logits(random_tokens(config, 1), evaluation_pass()),
                Error);
 }
 

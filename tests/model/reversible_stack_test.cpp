@@ -74,7 +74,7 @@ TEST(ReversibleStack, KeepsTwoBytesForEachTokenHeadAndRound) {
 
 TEST(ReversibleStack, ForgetsTheBucketsAfterBackward) {
   LanguageModel model(small_config_of("lsh"));
-  step_of(model, random_symbols(small_config(), 1));
+  step_of(model, random_tokens(small_config(), 1));
   EXPECT_EQ(stack_of(model).bucket_bytes(), 0);
 }
 

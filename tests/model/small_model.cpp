@@ -32,7 +32,7 @@ void use_threads(int count) {
 Config small_config() {
   Config config;
   config.task.name = "duplication";
-  config.task.symbols = 18;
+  config.task.alphabet = 18;
   config.model.layers = 4;
   config.model.d_model = 24;
   config.model.d_ff = 40;
@@ -74,18 +74,17 @@ Config medium_config() {
   return config;
 }
 
-at::Tensor random_symbols(const Config& config, uint64_t seed) {
-  auto symbols =
-      at::empty({config.train.batch, config.train.length}, at::kLong);
-  auto* data = symbols.mutable_data_ptr<int64_t>();
-  for (int64_t i = 0; i < symbols.numel(); ++i) {
+at::Tensor random_tokens(const Config& config, uint64_t seed) {
+  auto tokens = at::empty({config.train.batch, config.train.length}, at::kLong);
+  auto* data = tokens.mutable_data_ptr<int64_t>();
+  for (int64_t i = 0; i < tokens.numel(); ++i) {
     data[i] = draw(seed, i)[0] % config.model.vocabulary;
   }
-  return symbols;
+  return tokens;
 }
 
-at::Tensor all_of(const at::Tensor& symbols) {
-  return at::ones_like(symbols, at::kBool);
+at::Tensor all_of(const at::Tensor& tokens) {
+  return at::ones_like(tokens, at::kBool);
 }
 
 at::Tensor normal_numbers(at::IntArrayRef sizes, uint64_t seed,
@@ -121,19 +120,19 @@ void copy_parameters(const LanguageModel& from, LanguageModel& to) {
 Pass training_pass() { return {7, 5, /*training=*/true, 0}; }
 Pass evaluation_pass() { return {7, 0, /*training=*/false, 0}; }
 
-Step step_of(LanguageModel& model, const at::Tensor& symbols,
-             const at::Tensor& weights) {
+Step step_of(LanguageModel& model, const at::Tensor& tokens,
+             const at::Tensor& loss_mask) {
   model.zero_gradients();
-  const double scale = 1.0 / double(symbols.numel());
-  Step step{model.train(symbols, weights, training_pass(), scale), {}};
+  const double scale = 1.0 / double(tokens.numel());
+  Step step{model.train(tokens, loss_mask, training_pass(), scale), {}};
   for (const auto& parameter : model.parameters()) {
-    step.gradients.push_back({parameter.name, parameter.gradient});
+    step.gradients.push_back({parameter.name, parameter.gradient()});
   }
   return step;
 }
 
-Step step_of(LanguageModel& model, const at::Tensor& symbols) {
-  return step_of(model, symbols, all_of(symbols));
+Step step_of(LanguageModel& model, const at::Tensor& tokens) {
+  return step_of(model, tokens, all_of(tokens));
 }
 
 OneThread::OneThread() : before_(threads()) { use_threads(1); }
@@ -163,10 +162,9 @@ void expect_same_step(const Step& step, const Step& reference, double most) {
 }
 
 std::vector<at::Tensor> buckets_of(const LanguageModel& model,
-                                   const at::Tensor& symbols,
-                                   const Pass& pass) {
+                                   const at::Tensor& tokens, const Pass& pass) {
   std::vector<at::Tensor> buckets;
-  model.logits(symbols, pass, &buckets);
+  model.logits(tokens, pass, &buckets);
   std::erase_if(buckets, [](const auto& x) { return !x.defined(); });
   return buckets;
 }

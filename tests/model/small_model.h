@@ -21,8 +21,8 @@ Config small_config_of(const std::string& attention);
 Config medium_config();
 
 // [batch, length] int64 in [0, vocabulary), the same for the same seed.
-at::Tensor random_symbols(const Config& config, uint64_t seed);
-at::Tensor all_of(const at::Tensor& symbols);  // weights of true
+at::Tensor random_tokens(const Config& config, uint64_t seed);
+at::Tensor all_of(const at::Tensor& tokens);  // a loss mask of true
 
 // Independent standard normal numbers, the same for the same seed.
 at::Tensor normal_numbers(at::IntArrayRef sizes, uint64_t seed,
@@ -38,9 +38,9 @@ struct Step {
   LossSums sums;
   std::vector<NamedTensor> gradients;
 };
-Step step_of(LanguageModel& model, const at::Tensor& symbols,
-             const at::Tensor& weights);
-Step step_of(LanguageModel& model, const at::Tensor& symbols);
+Step step_of(LanguageModel& model, const at::Tensor& tokens,
+             const at::Tensor& loss_mask);
+Step step_of(LanguageModel& model, const at::Tensor& tokens);
 Pass training_pass();
 Pass evaluation_pass();
 
@@ -62,7 +62,7 @@ void expect_same_step(const Step& step, const Step& reference, double most);
 
 // The buckets of every LSH layer in this pass.
 std::vector<at::Tensor> buckets_of(const LanguageModel& model,
-                                   const at::Tensor& symbols, const Pass& pass);
+                                   const at::Tensor& tokens, const Pass& pass);
 bool same_buckets(const std::vector<at::Tensor>& a,
                   const std::vector<at::Tensor>& b);
 

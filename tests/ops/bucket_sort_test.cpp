@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/cases.h"
-#include "tests/support/twin.h"
+#include "tests/support/reference.h"
 
 namespace reformer {
 namespace {
@@ -26,7 +26,7 @@ TEST(BucketSort, IsTheStableSortOfTheLibrary) {
         const auto buckets = random_buckets({2, 3, 4, length}, n_buckets);
         const auto mask = make_mask(padding, 2, length);
         const auto sorted = bucket_sort(buckets, n_buckets, mask);
-        const auto expected = twin::sort(buckets, mask);
+        const auto expected = reference::sort(buckets, mask);
         EXPECT_TRUE(sorted.order.equal(expected.order.to(at::kInt)))
             << length << ", " << n_buckets << ", " << name_of(padding);
         EXPECT_TRUE(sorted.place.equal(expected.place.to(at::kInt)))

@@ -7,8 +7,8 @@
 #include "reformer/ops/interval_statistics.h"
 #include "reformer/ops/lsh_attention.h"
 #include "tests/support/cases.h"
-#include "tests/support/judge.h"
-#include "tests/support/twin.h"
+#include "tests/support/reference.h"
+#include "tests/support/tolerance.h"
 
 namespace reformer {
 namespace {
@@ -34,8 +34,8 @@ at::Tensor with_other_future(const at::Tensor& x, int64_t cut, double scale) {
   return at::cat({x.narrow(2, 0, cut), scale * other.to(x.scalar_type())}, 2);
 }
 
-bool same_sets_before(int64_t cut, const twin::AttendedSets& a,
-                      const twin::AttendedSets& b) {
+bool same_sets_before(int64_t cut, const reference::AttendedSets& a,
+                      const reference::AttendedSets& b) {
   for (std::size_t round = 0; round < a.size(); ++round) {
     if (!a[round].narrow(2, 0, cut).equal(b[round].narrow(2, 0, cut))) {
       return false;
@@ -45,8 +45,8 @@ bool same_sets_before(int64_t cut, const twin::AttendedSets& a,
 }
 
 // Hashes qk and recovers the attended sets from the orders and intervals.
-twin::AttendedSets sets_of(const at::Tensor& qk, const LshConfig& config) {
-  return twin::attended_sets(
+reference::AttendedSets sets_of(const at::Tensor& qk, const LshConfig& config) {
+  return reference::attended_sets(
       lsh_rounds(lsh_attention_buckets(qk, config, kKey), config),
       /*self_counts=*/false);
 }
@@ -139,7 +139,7 @@ TEST(Causality, ChunkSeesTheFutureUnderOverflow) {
   config.local_window = 0;
   auto buckets = at::ones({1, 1, 1, 9}, at::kInt);
   const auto seen_by_7 = [&] {
-    const auto sets = twin::attended_sets(
+    const auto sets = reference::attended_sets(
         lsh_rounds(buckets.to(at::kUInt16), config), /*self_counts=*/false);
     return sets[0][0][0][7].sum().item<int64_t>();
   };

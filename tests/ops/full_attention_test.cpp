@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/cases.h"
-#include "tests/support/judge.h"
-#include "tests/support/twin.h"
+#include "tests/support/reference.h"
+#include "tests/support/tolerance.h"
 
 namespace reformer {
 namespace {
@@ -36,15 +36,16 @@ TEST(FullAttention, IsTheSoftmaxOverEverything) {
           return AttentionResult{full_attention(q, k, v, causal, inputs.mask),
                                  {}};
         };
-        const Judge judge(inputs,
-                          twin::everything(2, length, causal,
-                                           /*self_counts=*/true, inputs.mask));
+        const Tolerance tolerance(
+            inputs, reference::everything(2, length, causal,
+                                          /*self_counts=*/true, inputs.mask));
         // Without padding it is LibTorch's kernel, and not ours to improve.
         const double leniency = inputs.mask.defined() ? 1 : 4;
         for_each_instruction_set([&](const std::string& name) {
-          judge.expect_as_good_as_plain(answer(full, inputs), name, leniency);
+          tolerance.expect_as_good_as_plain(answer(full, inputs), name,
+                                            leniency);
         });
-        judge.expect_exact(answer(full, inputs.to(at::kDouble)), "float64");
+        tolerance.expect_exact(answer(full, inputs.to(at::kDouble)), "float64");
       }
     }
   }
@@ -88,13 +89,13 @@ void expect_all_others(int64_t length, bool causal, Padding padding,
                                                     inputs.successor_heads),
                            {}};
   };
-  const Judge judge(inputs,
-                    twin::everything(batch, length, causal,
-                                     /*self_counts=*/false, inputs.mask));
+  const Tolerance tolerance(
+      inputs, reference::everything(batch, length, causal,
+                                    /*self_counts=*/false, inputs.mask));
   for_each_instruction_set([&](const std::string& name) {
-    judge.expect_as_good_as_plain(answer(full, inputs), name);
+    tolerance.expect_as_good_as_plain(answer(full, inputs), name);
   });
-  judge.expect_exact(answer(full, inputs.to(at::kDouble)), "float64");
+  tolerance.expect_exact(answer(full, inputs.to(at::kDouble)), "float64");
 }
 
 TEST(FullSharedQkAttention, IsTheSoftmaxOverAllOthers) {

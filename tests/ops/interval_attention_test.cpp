@@ -13,8 +13,8 @@
 #include "reformer/base/errors.h"
 #include "reformer/ops/lsh_attention.h"
 #include "tests/support/cases.h"
-#include "tests/support/judge.h"
-#include "tests/support/twin.h"
+#include "tests/support/reference.h"
+#include "tests/support/tolerance.h"
 
 namespace reformer {
 namespace {
@@ -48,14 +48,17 @@ AttentionAnswer fast_answer(const AttentionInputs& inputs,
 void expect_right(const AttentionInputs& inputs, const IntervalRounds& rounds,
                   double leniency = 1) {
   const bool self_counts = inputs.k.defined();
-  const auto attended = twin::union_of(twin::attended_sets(rounds, self_counts))
-                            .expand({inputs.q.size(0), inputs.q.size(1),
-                                     inputs.q.size(2), inputs.q.size(2)});
-  const Judge judge(inputs, attended);
+  const auto attended =
+      reference::union_of(reference::attended_sets(rounds, self_counts))
+          .expand({inputs.q.size(0), inputs.q.size(1), inputs.q.size(2),
+                   inputs.q.size(2)});
+  const Tolerance tolerance(inputs, attended);
   for_each_instruction_set([&](const std::string& name) {
-    judge.expect_as_good_as_plain(fast_answer(inputs, rounds), name, leniency);
+    tolerance.expect_as_good_as_plain(fast_answer(inputs, rounds), name,
+                                      leniency);
   });
-  judge.expect_exact(fast_answer(inputs.to(at::kDouble), rounds), "float64");
+  tolerance.expect_exact(fast_answer(inputs.to(at::kDouble), rounds),
+                         "float64");
 }
 
 AttentionInputs separate_inputs(at::IntArrayRef sizes, uint64_t seed) {

@@ -5,7 +5,7 @@
 
 #include "reformer/ops/lsh_attention.h"
 #include "tests/support/cases.h"
-#include "tests/support/twin.h"
+#include "tests/support/reference.h"
 
 namespace reformer {
 namespace {
@@ -14,7 +14,7 @@ double total(const at::Tensor& set) {
   return set.to(at::kDouble).sum().item<double>();
 }
 
-double total(const twin::AttendedSets& sets) {
+double total(const reference::AttendedSets& sets) {
   double sum = 0;
   for (const auto& set : sets) sum += total(set);
   return sum;
@@ -32,9 +32,9 @@ TEST(LshStatistics, CountThePairsOfTheDefinition) {
     const double queries =
         double(lsh.heads) * (mask.defined() ? mask.sum().item<double>()
                                             : double(lsh.batch * lsh.length));
-    const auto sets = twin::attended_sets(buckets, lsh.config, mask);
-    EXPECT_NEAR(counted.keys_per_query * queries, total(twin::union_of(sets)),
-                1e-6);
+    const auto sets = reference::attended_sets(buckets, lsh.config, mask);
+    EXPECT_NEAR(counted.keys_per_query * queries,
+                total(reference::union_of(sets)), 1e-6);
 
     LshConfig hash_rounds = lsh.config;
     hash_rounds.local_window = 0;
@@ -42,9 +42,9 @@ TEST(LshStatistics, CountThePairsOfTheDefinition) {
     whole_buckets.window = Window::kTrailing;
     whole_buckets.chunk_length = lsh.length;
     const double in_window =
-        total(twin::attended_sets(buckets, hash_rounds, mask));
+        total(reference::attended_sets(buckets, hash_rounds, mask));
     const double in_bucket =
-        total(twin::attended_sets(buckets, whole_buckets, mask));
+        total(reference::attended_sets(buckets, whole_buckets, mask));
     EXPECT_NEAR(counted.overflow * in_bucket, in_bucket - in_window, 1e-6);
     EXPECT_GE(counted.computed_per_query * queries, in_window);
   }

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/cases.h"
-#include "tests/support/judge.h"
-#include "tests/support/twin.h"
+#include "tests/support/reference.h"
+#include "tests/support/tolerance.h"
 
 namespace reformer {
 namespace {
@@ -45,7 +45,7 @@ TEST(LocalAttention, IsTheSoftmaxOverNearbyPositions) {
     lsh.chunk_length = config.chunk_length;
     lsh.window = config.window;
     lsh.causal = config.causal;
-    const auto attended = twin::union_of(twin::attended_sets(
+    const auto attended = reference::union_of(reference::attended_sets(
         at::zeros({2, 2, 1, length}, at::kInt), lsh, inputs.mask));
     const auto local = [&, &config = config](const at::Tensor& qk,
                                              const at::Tensor&,
@@ -54,11 +54,11 @@ TEST(LocalAttention, IsTheSoftmaxOverNearbyPositions) {
           local_attention(qk, v, config, inputs.mask, inputs.successor_heads),
           {}};
     };
-    const Judge judge(inputs, attended);
+    const Tolerance tolerance(inputs, attended);
     for_each_instruction_set([&](const std::string& name) {
-      judge.expect_as_good_as_plain(answer(local, inputs), name);
+      tolerance.expect_as_good_as_plain(answer(local, inputs), name);
     });
-    judge.expect_exact(answer(local, inputs.to(at::kDouble)), "float64");
+    tolerance.expect_exact(answer(local, inputs.to(at::kDouble)), "float64");
   }
 }
 

@@ -11,8 +11,8 @@
 #include "reformer/ops/lsh_buckets.h"
 #include "reformer/ops/lsh_rotations.h"
 #include "tests/support/cases.h"
-#include "tests/support/judge.h"
-#include "tests/support/twin.h"
+#include "tests/support/reference.h"
+#include "tests/support/tolerance.h"
 
 namespace reformer {
 namespace {
@@ -42,15 +42,15 @@ TEST(LshAttention, IsTheSoftmaxOverTheUnionInEveryCaseOfTheCover) {
     SCOPED_TRACE(lsh.name());
     const auto inputs = lsh.inputs();
     const auto buckets = lsh_attention_buckets(inputs.q, lsh.config, kKey);
-    const auto attended =
-        twin::union_of(twin::attended_sets(buckets, lsh.config, inputs.mask));
-    const Judge judge(inputs, attended);
+    const auto attended = reference::union_of(
+        reference::attended_sets(buckets, lsh.config, inputs.mask));
+    const Tolerance tolerance(inputs, attended);
     for_each_instruction_set([&](const std::string& name) {
-      judge.expect_as_good_as_plain(fast_answer(inputs, buckets, lsh.config),
-                                    name);
+      tolerance.expect_as_good_as_plain(
+          fast_answer(inputs, buckets, lsh.config), name);
     });
-    judge.expect_exact(fast_answer(inputs.to(at::kDouble), buckets, lsh.config),
-                       "float64");
+    tolerance.expect_exact(
+        fast_answer(inputs.to(at::kDouble), buckets, lsh.config), "float64");
   }
 }
 
@@ -74,16 +74,17 @@ TEST(LshAttention, LogNOfThePaperEqualsTheUnionAndTheFirstCollision) {
     auto inputs = lsh.inputs().to(at::kDouble);
     inputs.successor_heads = 0;  // the paper knows none
     const auto buckets = lsh_attention_buckets(inputs.q, lsh.config, kKey);
-    const auto sets = twin::attended_sets(buckets, lsh.config, inputs.mask);
+    const auto sets =
+        reference::attended_sets(buckets, lsh.config, inputs.mask);
     const auto by_rounds = answer(
         [&](const at::Tensor& qk, const at::Tensor&, const at::Tensor& v) {
-          return twin::attention_by_rounds(qk, v, sets, inputs.mask);
+          return reference::attention_by_rounds(qk, v, sets, inputs.mask);
         },
         inputs);
-    const Judge judge(inputs, twin::union_of(sets));
-    judge.expect_exact(by_rounds, "the paper's formulation");
-    judge.expect_exact(fast_answer(inputs, buckets, lsh.config),
-                       "first collision");
+    const Tolerance tolerance(inputs, reference::union_of(sets));
+    tolerance.expect_exact(by_rounds, "the paper's formulation");
+    tolerance.expect_exact(fast_answer(inputs, buckets, lsh.config),
+                           "first collision");
   }
 }
 

@@ -11,7 +11,7 @@
 #include "reformer/config/bucket_count.h"
 #include "reformer/ops/lsh_rotations.h"
 #include "tests/support/cases.h"
-#include "tests/support/twin.h"
+#include "tests/support/reference.h"
 
 namespace reformer {
 namespace {
@@ -38,7 +38,7 @@ double share_of(const at::Tensor& condition) {
 // all factors.
 double largest_miss(const at::Tensor& vectors, const at::Tensor& rotations,
                     int64_t n_buckets, const at::Tensor& buckets) {
-  const auto columns = twin::rotated(vectors, rotations);
+  const auto columns = reference::rotated(vectors, rotations);
   double miss = 0;
   int64_t begin = columns.size(-1);
   auto digits = buckets;
@@ -55,12 +55,12 @@ double largest_miss(const at::Tensor& vectors, const at::Tensor& rotations,
   return miss;
 }
 
-TEST(LshBuckets, AreTheArgmaxOfTheTwinWithEachInstructionSet) {
+TEST(LshBuckets, AreTheArgmaxOfTheReferenceWithEachInstructionSet) {
   for (const int64_t n_buckets : {2, 4, 30, 128, 192, 1024, 2048, 65536}) {
     for (const int64_t d_head : {8, 40, 64, 129}) {
       const auto vectors = normal({2, 3, 101, d_head}, n_buckets + d_head);
       const auto rotations = rotations_for(vectors, /*rounds=*/3, n_buckets);
-      const auto expected = twin::hash(vectors, rotations, n_buckets);
+      const auto expected = reference::hash(vectors, rotations, n_buckets);
       for_each_instruction_set([&](const std::string& name) {
         SCOPED_TRACE(name + ", " + std::to_string(n_buckets) + " buckets, d " +
                      std::to_string(d_head));

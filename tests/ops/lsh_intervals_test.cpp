@@ -6,7 +6,7 @@
 
 #include "reformer/ops/lsh_attention.h"
 #include "tests/support/cases.h"
-#include "tests/support/twin.h"
+#include "tests/support/reference.h"
 
 namespace reformer {
 namespace {
@@ -18,8 +18,9 @@ TEST(LshIntervals, MeanTheAttendedSetsOfTheDefinition) {
     const auto inputs = lsh.inputs();
     const auto buckets = lsh_attention_buckets(inputs.q, lsh.config, HashKey{});
     const auto rounds = lsh_rounds(buckets, lsh.config, inputs.mask);
-    const auto sets = twin::attended_sets(rounds, /*self_counts=*/false);
-    const auto expected = twin::attended_sets(buckets, lsh.config, inputs.mask);
+    const auto sets = reference::attended_sets(rounds, /*self_counts=*/false);
+    const auto expected =
+        reference::attended_sets(buckets, lsh.config, inputs.mask);
     ASSERT_EQ(sets.size(), expected.size());  // the local round is the first
     for (std::size_t r = 0; r < sets.size(); ++r) {
       EXPECT_TRUE(sets[r].equal(expected[r].expand_as(sets[r]))) << r;
@@ -50,7 +51,7 @@ TEST(LshIntervals, AreWholeBucketsWhereTheWindowIsAsLongAsTheSequence) {
   for (const auto window : {Window::kChunk, Window::kTrailing}) {
     const std::vector<WindowRule> rules(2, {window, int64_t{1} << 40});
     const auto interval = lsh_intervals(buckets, sorted, rules, false);
-    const auto sets = twin::attended_sets(
+    const auto sets = reference::attended_sets(
         IntervalRounds{sorted.order, sorted.place, interval},
         /*self_counts=*/true);
     for (int64_t r = 0; r < 2; ++r) {

@@ -6,7 +6,7 @@
 #include "reformer/ops/local_attention.h"
 #include "reformer/ops/lsh_attention.h"
 #include "tests/support/cases.h"
-#include "tests/support/judge.h"
+#include "tests/support/tolerance.h"
 
 namespace reformer {
 namespace {

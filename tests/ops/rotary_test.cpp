@@ -10,7 +10,7 @@
 
 #include "reformer/base/errors.h"
 #include "tests/support/cases.h"
-#include "tests/support/judge.h"
+#include "tests/support/tolerance.h"
 
 namespace reformer {
 namespace {
@@ -87,9 +87,9 @@ TEST(Rotary, TheGradientTurnsBack) {
   const RotaryConfig config{1, 6};
   const auto y = rotary(x.transpose(1, 2).contiguous().transpose(1, 2), config);
   y.backward(d);
-  const auto twin = x.detach().clone().requires_grad_();
-  plainly(twin, config, 0).backward(d);
-  EXPECT_LT(max_error(x.grad(), twin.grad()), 1e-12);
+  const auto reference = x.detach().clone().requires_grad_();
+  plainly(reference, config, 0).backward(d);
+  EXPECT_LT(max_error(x.grad(), reference.grad()), 1e-12);
 }
 
 TEST(Rotary, RefusesWhatDoesNotFit) {

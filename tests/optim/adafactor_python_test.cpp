@@ -35,7 +35,7 @@ TEST(AdafactorPython, TakesTheStepsThatPythonTakes) {
   for (int step = 1; tensor("g." + std::to_string(step) + ".0").defined();
        ++step) {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      parameters[i].gradient =
+      parameters[i].gradient() =
           tensor("g." + std::to_string(step) + "." + std::to_string(i));
     }
     optimizer->step(parameters, /*learning_rate=*/0.01);

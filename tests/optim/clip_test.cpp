@@ -15,7 +15,7 @@ namespace {
 double plain_norm(const std::vector<Parameter>& parameters) {
   double sum = 0;
   for (const auto& parameter : parameters) {
-    for (const double g : values_of(parameter.gradient)) sum += g * g;
+    for (const double g : values_of(parameter.gradient())) sum += g * g;
   }
   return std::sqrt(sum);
 }
@@ -24,20 +24,20 @@ TEST(ClipGradients, ScalesThemToTheLargestNormAndReturnsTheirOwn) {
   auto parameters = some_parameters(at::kDouble);
   set_gradients(parameters, 1);
   const double norm = plain_norm(parameters);
-  const auto first = values_of(parameters[0].gradient);
+  const auto first = values_of(parameters[0].gradient());
   EXPECT_NEAR(clip_gradients(parameters, 2.5), norm, 1e-9 * norm);
   EXPECT_NEAR(plain_norm(parameters), 2.5, 1e-9);
-  EXPECT_NEAR(values_of(parameters[0].gradient)[3], first[3] * 2.5 / norm,
+  EXPECT_NEAR(values_of(parameters[0].gradient())[3], first[3] * 2.5 / norm,
               1e-12);
 }
 
 TEST(ClipGradients, LeavesSmallOnesAlone) {
   auto parameters = some_parameters(at::kFloat);
   set_gradients(parameters, 1);
-  const auto before = parameters[1].gradient.clone();
+  const auto before = parameters[1].gradient().clone();
   for (const double most : {0.0, 1e9}) {
     clip_gradients(parameters, most);
-    EXPECT_TRUE(at::equal(parameters[1].gradient, before));
+    EXPECT_TRUE(at::equal(parameters[1].gradient(), before));
   }
 }
 
@@ -46,7 +46,7 @@ TEST(ClipGradients, SkipsWhatHasNoGradientAndLeavesNonFiniteOnesAlone) {
       {"a", at::zeros({2}), at::Tensor()},
       {"b", at::zeros({2}), at::full({2}, INFINITY)}};
   EXPECT_TRUE(std::isinf(clip_gradients(parameters, 1)));
-  EXPECT_TRUE(std::isinf(values_of(parameters[1].gradient)[0]));
+  EXPECT_TRUE(std::isinf(values_of(parameters[1].gradient())[0]));
 }
 
 // 1e25 squared is beyond float32.

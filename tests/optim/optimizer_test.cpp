@@ -60,7 +60,7 @@ void expect_equals_plain(const std::string& name,
     const double rate = 0.1 / static_cast<double>(step);
     optimizer->step(parameters, rate);
     for (size_t i = 0; i < parameters.size(); ++i) {
-      plain[i]->step(expected[i], values_of(parameters[i].gradient), rate);
+      plain[i]->step(expected[i], values_of(parameters[i].gradient()), rate);
       EXPECT_LE(largest_error(parameters[i].value, expected[i]), tolerance)
           << parameters[i].value.sizes() << " step " << step;
     }
@@ -147,7 +147,7 @@ TEST(Muon, OnlyDecaysWhereGradientsAreZero) {
   std::vector<Parameter> parameters = some_matrices(at::kDouble);
   const auto before = some_matrices(at::kDouble);
   for (auto& parameter : parameters) {
-    parameter.gradient = at::zeros_like(parameter.value);
+    parameter.gradient() = at::zeros_like(parameter.value);
   }
   make_optimizer(config_of("muon"), parameters)->step(parameters, 0.01);
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -170,7 +170,7 @@ TEST(Muon, OfOneBlockAtATimeIsTheSameBitForBit) {
     for (const int64_t block : {10, 1, 0}) {
       set_gradients(apart, step);
       for (auto& parameter : apart) {
-        if (block_of(parameter.name) != block) parameter.gradient.reset();
+        if (block_of(parameter.name) != block) parameter.gradient().reset();
       }
       other->update(apart, 0.01);
     }
@@ -217,8 +217,8 @@ TEST(Adafactor, StaysFiniteWhereGradientsAreZeroOrHuge) {
   for (const double scale : {0.0, 1e15, 0.0, 1e-25, 1.0}) {
     set_gradients(parameters, 1);
     for (auto& parameter : parameters) {
-      parameter.gradient.mul_(scale);
-      if (parameter.gradient.dim() > 0) parameter.gradient[0].zero_();
+      parameter.gradient().mul_(scale);
+      if (parameter.gradient().dim() > 0) parameter.gradient()[0].zero_();
     }
     optimizer->step(parameters, 0.01);
     for (const auto& parameter : parameters) {
@@ -234,7 +234,7 @@ TEST(Optimizer, LeavesAParameterWithoutGradientAlone) {
     auto parameters = some_parameters(at::kFloat);
     const auto before = some_parameters(at::kFloat);
     set_gradients(parameters, 1);
-    parameters[1].gradient = at::Tensor();
+    parameters[1].gradient() = at::Tensor();
     make_optimizer(config_of(name), parameters)->step(parameters, 0.1);
     EXPECT_FALSE(at::equal(parameters[0].value, before[0].value));
     EXPECT_TRUE(at::equal(parameters[1].value, before[1].value));
@@ -246,7 +246,7 @@ TEST(Optimizer, TakesAGradientOfAnyStrides) {
     std::vector<Parameter> a = {
         {"w", numbers({5, 3}, 1), numbers({3, 5}, 2).t()}};
     std::vector<Parameter> b = {
-        {"w", numbers({5, 3}, 1), a[0].gradient.contiguous()}};
+        {"w", numbers({5, 3}, 1), a[0].gradient().contiguous()}};
     make_optimizer(config_of(name), a)->step(a, 0.1);
     make_optimizer(config_of(name), b)->step(b, 0.1);
     EXPECT_TRUE(at::equal(a[0].value, b[0].value)) << name;
@@ -278,8 +278,9 @@ std::vector<NamedTensor> copy_of(const std::vector<NamedTensor>& tensors) {
 
 std::vector<Parameter> copy_of(const std::vector<Parameter>& parameters) {
   std::vector<Parameter> copies;
-  for (const auto& [name, value, gradient] : parameters) {
-    copies.push_back({name, value.clone(), gradient});
+  for (const auto& parameter : parameters) {
+    copies.push_back(
+        {parameter.name, parameter.value.clone(), parameter.gradient()});
   }
   return copies;
 }

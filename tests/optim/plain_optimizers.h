@@ -1,5 +1,5 @@
 // The optimizers in plain arithmetic, written from the papers' formulas: the
-// twins that judge the fast ones.
+// references that tolerance the fast ones.
 #pragma once
 
 #include <cstdint>

@@ -29,8 +29,9 @@ std::vector<Parameter> some_parameters(at::ScalarType type) {
 
 void set_gradients(std::vector<Parameter>& parameters, int64_t step) {
   int64_t index = 0;
-  for (auto& [name, value, gradient] : parameters) {
-    gradient =
+  for (auto& parameter : parameters) {
+    const auto& value = parameter.value;
+    parameter.gradient() =
         numbers(value.sizes().vec(), 17 * step + index++, value.scalar_type());
   }
 }

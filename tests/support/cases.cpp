@@ -206,7 +206,7 @@ std::vector<LshCase> lsh_cases() {
   for (const auto& row : pairwise_cover({8, 4, 4, 3, 3, 2, 2, 4, 5, 2})) {
     LshCase lsh;
     lsh.length = lengths[row[0]];
-    // The twin is quadratic: the long ones are few and alone.
+    // The reference is quadratic: the long ones are few and alone.
     lsh.batch = lsh.length > 200 ? 1 : 2;
     lsh.heads = lsh.length > 200 ? 1 : 3;
     lsh.config.rounds = rounds[row[1]];

@@ -9,7 +9,7 @@
 
 #include "reformer/base/instruction_set.h"
 #include "reformer/config/lsh_config.h"
-#include "tests/support/judge.h"
+#include "tests/support/tolerance.h"
 
 namespace reformer {
 

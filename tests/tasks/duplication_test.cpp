@@ -13,7 +13,7 @@ namespace {
 Config small_config() {
   Config config;
   config.task.name = "duplication";
-  config.task.symbols = 6;
+  config.task.alphabet = 6;
   config.train.length = 22;
   config.train.batch = 5;
   return config;
@@ -21,29 +21,29 @@ Config small_config() {
 
 void expect_form(const Batch& batch, int64_t rows, const Config& config) {
   const int64_t length = config.train.length;
-  ASSERT_EQ(batch.symbols.sizes(), at::IntArrayRef({rows, length}));
-  ASSERT_EQ(batch.weights.sizes(), at::IntArrayRef({rows, length}));
-  ASSERT_EQ(batch.symbols.scalar_type(), at::kLong);
-  ASSERT_EQ(batch.weights.scalar_type(), at::kBool);
+  ASSERT_EQ(batch.tokens.sizes(), at::IntArrayRef({rows, length}));
+  ASSERT_EQ(batch.loss_mask.sizes(), at::IntArrayRef({rows, length}));
+  ASSERT_EQ(batch.tokens.scalar_type(), at::kLong);
+  ASSERT_EQ(batch.loss_mask.scalar_type(), at::kBool);
   for (int64_t row = 0; row < rows; ++row) {
-    const int64_t* x = batch.symbols.const_data_ptr<int64_t>() + row * length;
-    const bool* w = batch.weights.const_data_ptr<bool>() + row * length;
+    const int64_t* x = batch.tokens.const_data_ptr<int64_t>() + row * length;
+    const bool* w = batch.loss_mask.const_data_ptr<bool>() + row * length;
     for (int64_t i = 0; i < length; ++i) {
       const bool separator = i % (length / 2) == 0;
       EXPECT_GE(x[i], separator ? 0 : 1);
-      EXPECT_LE(x[i], separator ? 0 : config.task.symbols);
+      EXPECT_LE(x[i], separator ? 0 : config.task.alphabet);
       EXPECT_EQ(x[i], x[i % (length / 2)]);
       EXPECT_EQ(w[i], i >= length / 2);
     }
   }
 }
 
-// Each row of symbols once.
-std::set<std::vector<int64_t>> rows_of(const at::Tensor& symbols) {
+// Each row of tokens once.
+std::set<std::vector<int64_t>> rows_of(const at::Tensor& tokens) {
   std::set<std::vector<int64_t>> rows;
-  const int64_t length = symbols.size(1);
-  for (int64_t row = 0; row < symbols.size(0); ++row) {
-    const int64_t* x = symbols.const_data_ptr<int64_t>() + row * length;
+  const int64_t length = tokens.size(1);
+  for (int64_t row = 0; row < tokens.size(0); ++row) {
+    const int64_t* x = tokens.const_data_ptr<int64_t>() + row * length;
     rows.insert({x, x + length});
   }
   return rows;
@@ -56,38 +56,38 @@ TEST(DuplicationTask, BatchesAreASeparatorAndAWordTwice) {
   expect_form(task->evaluation_batch(Split::kTest, 0), 5, config);
 }
 
-TEST(DuplicationTask, TheShortestWordHasOneSymbol) {
+TEST(DuplicationTask, TheShortestWordHasOneToken) {
   auto config = small_config();
   config.train.length = 4;
   expect_form(make_task(config)->training_batch(0), 5, config);
 }
 
-TEST(DuplicationTask, EverySymbolIsAboutAsFrequent) {
+TEST(DuplicationTask, EveryTokenIsAboutAsFrequent) {
   auto config = small_config();
   config.train.length = 10002;
   const auto batch = make_task(config)->training_batch(0);
   std::vector<int64_t> count(7);
-  for (int64_t i = 0; i < batch.symbols.numel(); ++i) {
-    ++count[size_t(batch.symbols.const_data_ptr<int64_t>()[i])];
+  for (int64_t i = 0; i < batch.tokens.numel(); ++i) {
+    ++count[size_t(batch.tokens.const_data_ptr<int64_t>()[i])];
   }
   const double expected = 5 * 10000 / 6.0;
-  for (size_t symbol = 1; symbol <= 6; ++symbol) {
-    EXPECT_NEAR(double(count[symbol]), expected, 0.07 * expected) << symbol;
+  for (size_t token = 1; token <= 6; ++token) {
+    EXPECT_NEAR(double(count[token]), expected, 0.07 * expected) << token;
   }
 }
 
 TEST(DuplicationTask, ABatchIsAFunctionOfSeedAndIndex) {
   auto config = small_config();
   const auto task = make_task(config);
-  const auto batch = task->training_batch(7).symbols;
+  const auto batch = task->training_batch(7).tokens;
   task->training_batch(8);
-  EXPECT_TRUE(at::equal(batch, task->training_batch(7).symbols));
-  EXPECT_TRUE(at::equal(batch, make_task(config)->training_batch(7).symbols));
-  EXPECT_FALSE(at::equal(batch, task->training_batch(8).symbols));
+  EXPECT_TRUE(at::equal(batch, task->training_batch(7).tokens));
+  EXPECT_TRUE(at::equal(batch, make_task(config)->training_batch(7).tokens));
+  EXPECT_FALSE(at::equal(batch, task->training_batch(8).tokens));
   const int64_t far = (int64_t{1} << 32) + 7;
-  EXPECT_FALSE(at::equal(batch, task->training_batch(far).symbols));
+  EXPECT_FALSE(at::equal(batch, task->training_batch(far).tokens));
   config.train.seed = 1;
-  EXPECT_FALSE(at::equal(batch, make_task(config)->training_batch(7).symbols));
+  EXPECT_FALSE(at::equal(batch, make_task(config)->training_batch(7).tokens));
 }
 
 TEST(DuplicationTask, NoRowIsDrawnTwice) {
@@ -95,8 +95,8 @@ TEST(DuplicationTask, NoRowIsDrawnTwice) {
   std::set<std::vector<int64_t>> all;
   size_t drawn = 0;
   const auto add = [&](const Batch& batch) {
-    all.merge(rows_of(batch.symbols));
-    drawn += size_t(batch.symbols.size(0));
+    all.merge(rows_of(batch.tokens));
+    drawn += size_t(batch.tokens.size(0));
   };
   for (int64_t index = 0; index < 13; ++index) {
     add(task->training_batch(index));
@@ -116,7 +116,7 @@ TEST(DuplicationTask, ASplitHasTheSameExamplesInBatchesOfAnySize) {
     const int64_t batches_count = task->evaluation_batches(Split::kValidation);
     for (int64_t index = 0; index < batches_count; ++index) {
       all.merge(
-          rows_of(task->evaluation_batch(Split::kValidation, index).symbols));
+          rows_of(task->evaluation_batch(Split::kValidation, index).tokens));
     }
     return all;
   };

@@ -1,4 +1,4 @@
-// Pictures come from .npy arrays here: they need no other library.
+// Images come from .npy arrays here: they need no other library.
 #include "reformer/tasks/images.h"
 
 #include <ATen/TensorOperators.h>
@@ -17,9 +17,9 @@ namespace {
 constexpr int64_t kSide = 3;
 constexpr int64_t kPixels = kSide * kSide;
 
-// Pictures that can be told apart by their first sub-pixel, the red of the
+// Images that can be told apart by their first sub-pixel, the red of the
 // first pixel: `first`, `first` + 1 and so on.
-std::string pictures(int first, int count) {
+std::string images(int first, int count) {
   std::string data;
   for (int i = 0; i < count; ++i) {
     for (int64_t k = 0; k < 3 * kPixels; ++k) {
@@ -42,7 +42,7 @@ class ImagesTaskTest : public testing::Test {
   }
 
   void put(const std::string& name, int first, int count) {
-    put_bytes(folder_ / ("data/" + name), pictures(first, count));
+    put_bytes(folder_ / ("data/" + name), images(first, count));
   }
 
   const TemporaryFolder folder_;
@@ -52,8 +52,8 @@ class ImagesTaskTest : public testing::Test {
 // The first sub-pixel of each row.
 std::vector<int64_t> firsts(const Batch& batch) {
   std::vector<int64_t> all;
-  for (int64_t row = 0; row < batch.symbols.size(0); ++row) {
-    all.push_back(batch.symbols[row][0].item<int64_t>());
+  for (int64_t row = 0; row < batch.tokens.size(0); ++row) {
+    all.push_back(batch.tokens[row][0].item<int64_t>());
   }
   return all;
 }
@@ -78,26 +78,26 @@ std::vector<int64_t> trained(const Task& task, int64_t begin, int64_t batches) {
   return all;
 }
 
-TEST_F(ImagesTaskTest, ARowIsAPictureByRowColumnAndChannel) {
+TEST_F(ImagesTaskTest, ARowIsAImageByRowColumnAndChannel) {
   put("train.npy", 10, 1);
   put("val.npy", 20, 1);
   put("test.npy", 30, 1);
   config_.train.batch = 1;
   const auto task = make_task(config_);
   const auto batch = task->training_batch(0);
-  ASSERT_EQ(batch.symbols.sizes(), at::IntArrayRef({1, 27}));
-  ASSERT_EQ(batch.symbols.scalar_type(), at::kLong);
-  ASSERT_EQ(batch.weights.scalar_type(), at::kBool);
-  EXPECT_TRUE(batch.weights.all().item<bool>());
+  ASSERT_EQ(batch.tokens.sizes(), at::IntArrayRef({1, 27}));
+  ASSERT_EQ(batch.tokens.scalar_type(), at::kLong);
+  ASSERT_EQ(batch.loss_mask.scalar_type(), at::kBool);
+  EXPECT_TRUE(batch.loss_mask.all().item<bool>());
   for (int64_t pixel = 0; pixel < kPixels; ++pixel) {
     for (int64_t channel = 0; channel < 3; ++channel) {
-      EXPECT_EQ(batch.symbols[0][3 * pixel + channel].item<int64_t>(),
+      EXPECT_EQ(batch.tokens[0][3 * pixel + channel].item<int64_t>(),
                 10 + channel * kPixels + pixel);
     }
   }
 }
 
-TEST_F(ImagesTaskTest, NamedSplitsAreTakenInOrderEachPictureOnce) {
+TEST_F(ImagesTaskTest, NamedSplitsAreTakenInOrderEachImageOnce) {
   put("train_1.npy", 0, 5);
   put("train_2.npy", 5, 6);
   put("valid.npy", 100, 6);
@@ -108,10 +108,10 @@ TEST_F(ImagesTaskTest, NamedSplitsAreTakenInOrderEachPictureOnce) {
   EXPECT_EQ(evaluated(*task, Split::kTest),
             (std::vector<int64_t>{200, 201, 202, 203, 204}));
   EXPECT_EQ(task->evaluation_batches(Split::kTest), 2);
-  EXPECT_EQ(task->evaluation_batch(Split::kTest, 1).symbols.size(0), 1);
+  EXPECT_EQ(task->evaluation_batch(Split::kTest, 1).tokens.size(0), 1);
 }
 
-TEST_F(ImagesTaskTest, TrainingTakesAllPicturesBeforeAnyAgain) {
+TEST_F(ImagesTaskTest, TrainingTakesAllImagesBeforeAnyAgain) {
   put("train.npy", 0, 7);
   put("val.npy", 100, 1);
   put("test.npy", 200, 1);
@@ -140,7 +140,7 @@ TEST_F(ImagesTaskTest, ATrainingBatchIsAFunctionOfSeedAndIndex) {
 }
 
 TEST_F(ImagesTaskTest, SplitsWithoutANameAreHeldOut) {
-  put("pictures.npy", 0, 100);
+  put("images.npy", 0, 100);
   const auto task = make_task(config_);
   const auto validation = evaluated(*task, Split::kValidation);
   const auto test = evaluated(*task, Split::kTest);
@@ -161,8 +161,8 @@ TEST_F(ImagesTaskTest, SplitsWithoutANameAreHeldOut) {
 }
 
 TEST_F(ImagesTaskTest, ASplitWithDataOfItsOwnLeavesTheRestToTraining) {
-  put("pictures.npy", 0, 8);
-  put_bytes(folder_ / "own.npy", pictures(50, 2));
+  put("images.npy", 0, 8);
+  put_bytes(folder_ / "own.npy", images(50, 2));
   config_.task.validation = config_.task.test = folder_ / "own.npy";
   const auto task = make_task(config_);
   EXPECT_EQ(evaluated(*task, Split::kValidation),
@@ -172,17 +172,17 @@ TEST_F(ImagesTaskTest, ASplitWithDataOfItsOwnLeavesTheRestToTraining) {
 }
 
 TEST_F(ImagesTaskTest, OtherSizesAreFiltered) {
-  put("pictures.npy", 0, 100);
+  put("images.npy", 0, 100);
   config_.task.image_size = 1;
   config_.train.length = 3;
   const auto task = make_task(config_);
-  const auto batch = task->evaluation_batch(Split::kTest, 0).symbols;
+  const auto batch = task->evaluation_batch(Split::kTest, 0).tokens;
   // The mean of 9 consecutive numbers is the middle one; planes are 9 apart.
   EXPECT_EQ((batch[0][1] - batch[0][0]).item<int64_t>(), 9);
 }
 
 TEST_F(ImagesTaskTest, TheMetricIsBitsPerDim) {
-  put("pictures.npy", 0, 40);
+  put("images.npy", 0, 40);
   const auto task = make_task(config_);
   EXPECT_EQ(task->metric_name(), "bits per dim");
   EXPECT_DOUBLE_EQ(task->metric_of(std::log(256.0)), 8.0);
@@ -190,17 +190,16 @@ TEST_F(ImagesTaskTest, TheMetricIsBitsPerDim) {
 
 TEST_F(ImagesTaskTest, MistakesAreErrors) {
   const auto error = [&] { return error_of([&] { make_task(config_); }); };
-  put_bytes(folder_ / "data/readme", "no picture");
+  put_bytes(folder_ / "data/readme", "no image");
   EXPECT_EQ(error(), config_.task.data +
-                         ": no picture in it; PNG or JPEG files, or .npz files "
+                         ": no image in it; PNG or JPEG files, or .npz files "
                          "of ImageNet64, are required");
   put("val.npy", 0, 3);
-  EXPECT_NE(error().find("no picture is left for training"), std::string::npos);
+  EXPECT_NE(error().find("no image is left for training"), std::string::npos);
   put_bytes(folder_ / "data/train.npy", npy_array(2, 10, ""));
   const std::string array = config_.task.data + ": cannot read train.npy: ";
   EXPECT_EQ(error(), array + "rows of 3 side^2 bytes are required, got 10");
-  put_bytes(folder_ / "data/train.npy",
-            pictures(0, 2).substr(0, 128 + 27 + 26));
+  put_bytes(folder_ / "data/train.npy", images(0, 2).substr(0, 128 + 27 + 26));
   EXPECT_EQ(error(), array + "it ends in row 1 of 2");
   config_.train.length = 28;
   EXPECT_EQ(error(),

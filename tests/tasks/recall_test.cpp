@@ -15,7 +15,7 @@ namespace {
 Config small_config() {
   Config config;
   config.task.name = "recall";
-  config.task.symbols = 11;
+  config.task.alphabet = 11;
   config.task.key_length = 2;
   config.model.vocabulary = 22;
   config.train.length = 301;
@@ -24,15 +24,15 @@ Config small_config() {
 }
 
 struct Row {
-  const int64_t* symbols;
-  const bool* weights;
+  const int64_t* tokens;
+  const bool* loss_mask;
   const int64_t* distances;
 };
 
 Row row_of(const Batch& batch, int64_t row) {
-  const int64_t at = row * batch.symbols.size(1);
-  return {batch.symbols.const_data_ptr<int64_t>() + at,
-          batch.weights.const_data_ptr<bool>() + at,
+  const int64_t at = row * batch.tokens.size(1);
+  return {batch.tokens.const_data_ptr<int64_t>() + at,
+          batch.loss_mask.const_data_ptr<bool>() + at,
           batch.distances.const_data_ptr<int64_t>() + at};
 }
 
@@ -41,27 +41,27 @@ struct Seen {
   int64_t position;  // of the value
 };
 
-// Reads a sequence as a model would, knowing nothing but which symbols are
+// Reads a sequence as a model would, knowing nothing but which tokens are
 // keys': after a run of those it says what came after the same run before.
 // Expects to be right wherever the loss counts, and to have been asked.
 void expect_found_by_reading(const Row& row, const Config& config) {
-  const int64_t symbols = config.task.symbols;
+  const int64_t tokens = config.task.alphabet;
   std::map<std::vector<int64_t>, Seen> seen;
   std::vector<int64_t> run;
   int64_t asked = 0;
   for (int64_t i = 0; i < config.train.length; ++i) {
-    const int64_t symbol = row.symbols[i];
-    ASSERT_TRUE(symbol >= 0 && symbol < 2 * symbols);
-    if (symbol >= symbols) {
-      run.push_back(symbol);
-      ASSERT_FALSE(row.weights[i]);
+    const int64_t token = row.tokens[i];
+    ASSERT_TRUE(token >= 0 && token < 2 * tokens);
+    if (token >= tokens) {
+      run.push_back(token);
+      ASSERT_FALSE(row.loss_mask[i]);
       ASSERT_EQ(row.distances[i], 0);
       continue;
     }
     const auto before = seen.find(run);
-    ASSERT_EQ(row.weights[i], before != seen.end()) << i;
-    if (row.weights[i]) {
-      EXPECT_EQ(symbol, before->second.value) << i;
+    ASSERT_EQ(row.loss_mask[i], before != seen.end()) << i;
+    if (row.loss_mask[i]) {
+      EXPECT_EQ(token, before->second.value) << i;
       EXPECT_EQ(row.distances[i], i - before->second.position) << i;
       before->second.value = -1;  // nobody asks twice
       ++asked;
@@ -70,7 +70,7 @@ void expect_found_by_reading(const Row& row, const Config& config) {
     }
     if (!run.empty() && before == seen.end()) {
       ASSERT_EQ(int64_t(run.size()), config.task.key_length);
-      seen[run] = {symbol, i};
+      seen[run] = {token, i};
     }
     run.clear();
   }
@@ -83,16 +83,16 @@ TEST(RecallTask, WhoReadsTheSequenceKnowsEverythingThatCounts) {
     for (const int64_t length : {8, 33, 301, 1000}) {
       auto config = small_config();
       config.task.key_length = key_length;
-      config.task.symbols = key_length == 1 ? 200 : 20;
-      config.model.vocabulary = 2 * config.task.symbols;
+      config.task.alphabet = key_length == 1 ? 200 : 20;
+      config.model.vocabulary = 2 * config.task.alphabet;
       config.train.length = length;
       const auto task = make_task(config);
       for (const auto& batch : {task->training_batch(3),
                                 task->evaluation_batch(Split::kValidation, 0),
                                 task->evaluation_batch(Split::kTest, 0)}) {
-        ASSERT_EQ(batch.symbols.sizes(), at::IntArrayRef({5, length}));
-        ASSERT_EQ(batch.weights.sizes(), batch.symbols.sizes());
-        ASSERT_EQ(batch.distances.sizes(), batch.symbols.sizes());
+        ASSERT_EQ(batch.tokens.sizes(), at::IntArrayRef({5, length}));
+        ASSERT_EQ(batch.loss_mask.sizes(), batch.tokens.sizes());
+        ASSERT_EQ(batch.distances.sizes(), batch.tokens.sizes());
         for (int64_t row = 0; row < 5; ++row) {
           expect_found_by_reading(row_of(batch, row), config);
         }
@@ -104,7 +104,7 @@ TEST(RecallTask, WhoReadsTheSequenceKnowsEverythingThatCounts) {
 // As many keys as there may be pairs: all are used, none twice.
 TEST(RecallTask, KeysAreDistinctHoweverFewThereAre) {
   auto config = small_config();
-  config.task.symbols = 6;
+  config.task.alphabet = 6;
   config.train.length = 3 * 90 + 2;  // 36 pairs, as many as keys
   ASSERT_EQ(recall_pairs(config), 36);
   const auto batch = make_task(config)->training_batch(0);
@@ -113,21 +113,21 @@ TEST(RecallTask, KeysAreDistinctHoweverFewThereAre) {
   }
 }
 
-TEST(RecallTask, AMillionSymbolsAreASequenceLikeOthers) {
+TEST(RecallTask, AMillionTokensAreASequenceLikeOthers) {
   auto config = small_config();
-  config.task.symbols = 512;
+  config.task.alphabet = 512;
   config.model.vocabulary = 1024;
   config.train.length = 1 << 20;
   config.train.batch = 1;
   const auto batch = make_task(config)->training_batch(0);
   expect_found_by_reading(row_of(batch, 0), config);
-  EXPECT_GT(batch.weights.sum().item<int64_t>(), 100000);
+  EXPECT_GT(batch.loss_mask.sum().item<int64_t>(), 100000);
   EXPECT_GT(batch.distances.max().item<int64_t>(), 900000);
 }
 
 TEST(RecallTask, EveryOctaveOfDistancesIsAboutAsFrequent) {
   auto config = small_config();
-  config.task.symbols = 100;
+  config.task.alphabet = 100;
   config.model.vocabulary = 200;
   config.train.length = 3 * 1025;  // distances of 1 to 1024 slots
   config.train.batch = 20;
@@ -159,10 +159,10 @@ TEST(RecallTask, ValuesAreAboutAsFrequentInQueriesAndInFiller) {
   std::vector<double> asked(11);
   std::vector<double> others(11);
   for (int64_t row = 0; row < 200; ++row) {
-    const auto [symbols, weights, distances] = row_of(batch, row);
+    const auto [tokens, loss_mask, distances] = row_of(batch, row);
     for (int64_t i = 0; i < config.train.length; ++i) {
-      if (symbols[i] >= 11) continue;
-      ++(weights[i] ? asked : others)[size_t(symbols[i])];
+      if (tokens[i] >= 11) continue;
+      ++(loss_mask[i] ? asked : others)[size_t(tokens[i])];
     }
   }
   for (size_t value = 0; value < 11; ++value) {
@@ -178,20 +178,20 @@ TEST(RecallTask, ABatchIsAFunctionOfSeedAndIndex) {
   const auto batch = task->training_batch(7);
   task->training_batch(8);
   const auto again = make_task(config)->training_batch(7);
-  EXPECT_TRUE(at::equal(batch.symbols, again.symbols));
-  EXPECT_TRUE(at::equal(batch.weights, again.weights));
+  EXPECT_TRUE(at::equal(batch.tokens, again.tokens));
+  EXPECT_TRUE(at::equal(batch.loss_mask, again.loss_mask));
   EXPECT_TRUE(at::equal(batch.distances, again.distances));
-  EXPECT_FALSE(at::equal(batch.weights, task->training_batch(8).weights));
+  EXPECT_FALSE(at::equal(batch.loss_mask, task->training_batch(8).loss_mask));
   config.train.seed = 1;
   EXPECT_FALSE(
-      at::equal(batch.symbols, make_task(config)->training_batch(7).symbols));
+      at::equal(batch.tokens, make_task(config)->training_batch(7).tokens));
 }
 
-std::set<std::vector<int64_t>> rows_of(const at::Tensor& symbols) {
+std::set<std::vector<int64_t>> rows_of(const at::Tensor& tokens) {
   std::set<std::vector<int64_t>> rows;
-  const int64_t length = symbols.size(1);
-  for (int64_t row = 0; row < symbols.size(0); ++row) {
-    const int64_t* x = symbols.const_data_ptr<int64_t>() + row * length;
+  const int64_t length = tokens.size(1);
+  for (int64_t row = 0; row < tokens.size(0); ++row) {
+    const int64_t* x = tokens.const_data_ptr<int64_t>() + row * length;
     rows.insert({x, x + length});
   }
   return rows;
@@ -202,8 +202,8 @@ TEST(RecallTask, NoRowIsDrawnTwice) {
   std::set<std::vector<int64_t>> all;
   size_t drawn = 0;
   const auto add = [&](const Batch& batch) {
-    all.merge(rows_of(batch.symbols));
-    drawn += size_t(batch.symbols.size(0));
+    all.merge(rows_of(batch.tokens));
+    drawn += size_t(batch.tokens.size(0));
   };
   for (int64_t index = 0; index < 13; ++index) {
     add(task->training_batch(index));
@@ -220,7 +220,7 @@ TEST(RecallTask, ASplitHasTheSameExamplesInBatchesOfAnySize) {
     const auto task = make_task(config);
     std::set<std::vector<int64_t>> all;
     for (int64_t i = 0; i < task->evaluation_batches(Split::kTest); ++i) {
-      all.merge(rows_of(task->evaluation_batch(Split::kTest, i).symbols));
+      all.merge(rows_of(task->evaluation_batch(Split::kTest, i).tokens));
     }
     return all;
   };

@@ -47,13 +47,13 @@ class TextTaskTest : public testing::Test {
       ("text_task_test." + std::to_string(getpid()));
 };
 
-// The symbols that count, in order.
+// The tokens that count, in order.
 std::string counted(const Batch& batch) {
   std::string bytes;
-  const auto* symbols = batch.symbols.const_data_ptr<int64_t>();
-  const auto* weights = batch.weights.const_data_ptr<bool>();
-  for (int64_t i = 0; i < batch.symbols.numel(); ++i) {
-    if (weights[i]) bytes += static_cast<char>(symbols[i]);
+  const auto* tokens = batch.tokens.const_data_ptr<int64_t>();
+  const auto* loss_mask = batch.loss_mask.const_data_ptr<bool>();
+  for (int64_t i = 0; i < batch.tokens.numel(); ++i) {
+    if (loss_mask[i]) bytes += static_cast<char>(tokens[i]);
   }
   return bytes;
 }
@@ -68,7 +68,7 @@ std::string evaluated(const Task& task, Split split) {
 
 std::string row_of(const Batch& batch, int64_t row) {
   return counted(
-      {batch.symbols[row].contiguous(), batch.weights[row].contiguous()});
+      {batch.tokens[row].contiguous(), batch.loss_mask[row].contiguous()});
 }
 
 std::string error_of(const Config& config) {
@@ -101,21 +101,21 @@ TEST_F(TextTaskTest, EvaluationBatchesHaveFullSequences) {
   ASSERT_EQ(task->evaluation_batches(Split::kTest), 3);  // 50 = 2 * 21 + 8
   const auto first = task->evaluation_batch(Split::kTest, 0);
   const auto last = task->evaluation_batch(Split::kTest, 2);
-  EXPECT_EQ(first.symbols.sizes(), at::IntArrayRef({3, 7}));
-  EXPECT_EQ(last.symbols.sizes(), at::IntArrayRef({2, 7}));
-  EXPECT_EQ(last.weights.sizes(), at::IntArrayRef({2, 7}));
+  EXPECT_EQ(first.tokens.sizes(), at::IntArrayRef({3, 7}));
+  EXPECT_EQ(last.tokens.sizes(), at::IntArrayRef({2, 7}));
+  EXPECT_EQ(last.loss_mask.sizes(), at::IntArrayRef({2, 7}));
   EXPECT_EQ(counted(last).size(), 8u);
-  EXPECT_EQ(first.symbols.scalar_type(), at::kLong);
-  EXPECT_EQ(first.weights.scalar_type(), at::kBool);
+  EXPECT_EQ(first.tokens.scalar_type(), at::kLong);
+  EXPECT_EQ(first.loss_mask.scalar_type(), at::kBool);
 }
 
-TEST_F(TextTaskTest, BytesAreSymbolsFrom0To255) {
+TEST_F(TextTaskTest, BytesAreTokensFrom0To255) {
   std::string text(100, '\xff');
   text[96] = '\0';
   const auto task = make_task(config_for(text, 5, 1));
-  const auto symbols = task->evaluation_batch(Split::kTest, 0).symbols;
-  EXPECT_EQ(symbols.min().item<int64_t>(), 0);
-  EXPECT_EQ(symbols.max().item<int64_t>(), 255);
+  const auto tokens = task->evaluation_batch(Split::kTest, 0).tokens;
+  EXPECT_EQ(tokens.min().item<int64_t>(), 0);
+  EXPECT_EQ(tokens.max().item<int64_t>(), 255);
 }
 
 TEST_F(TextTaskTest, TrainingWindowsLieAnywhereInTheTrainingSplit) {
@@ -125,7 +125,7 @@ TEST_F(TextTaskTest, TrainingWindowsLieAnywhereInTheTrainingSplit) {
   std::vector<int> found(11);
   for (int64_t index = 0; index < 50; ++index) {
     const auto batch = task->training_batch(index);
-    ASSERT_EQ(batch.symbols.sizes(), at::IntArrayRef({4, 890}));
+    ASSERT_EQ(batch.tokens.sizes(), at::IntArrayRef({4, 890}));
     for (int64_t row = 0; row < 4; ++row) {
       const auto window = row_of(batch, row);
       ASSERT_EQ(window.size(), 890u);
@@ -142,14 +142,14 @@ TEST_F(TextTaskTest, TrainingWindowsLieAnywhereInTheTrainingSplit) {
 TEST_F(TextTaskTest, ATrainingBatchIsAFunctionOfSeedAndIndex) {
   auto config = config_for(distinct_text(50000), 16, 3);
   const auto task = make_task(config);
-  const auto batch = task->training_batch(7).symbols;
+  const auto batch = task->training_batch(7).tokens;
   task->training_batch(8);
-  EXPECT_TRUE(at::equal(batch, task->training_batch(7).symbols));
-  EXPECT_TRUE(at::equal(batch, make_task(config)->training_batch(7).symbols));
-  EXPECT_FALSE(at::equal(batch, task->training_batch(8).symbols));
+  EXPECT_TRUE(at::equal(batch, task->training_batch(7).tokens));
+  EXPECT_TRUE(at::equal(batch, make_task(config)->training_batch(7).tokens));
+  EXPECT_FALSE(at::equal(batch, task->training_batch(8).tokens));
   EXPECT_FALSE(at::equal(batch[0], batch[1]));
   config.train.seed = 1;
-  EXPECT_FALSE(at::equal(batch, make_task(config)->training_batch(7).symbols));
+  EXPECT_FALSE(at::equal(batch, make_task(config)->training_batch(7).tokens));
 }
 
 TEST_F(TextTaskTest, ASplitWithAFileOfItsOwnLeavesItsBytesToTraining) {

@@ -25,7 +25,7 @@ void at_once(Body&& body) {
 }
 
 bool same(const Batch& a, const Batch& b) {
-  return at::equal(a.symbols, b.symbols) && at::equal(a.weights, b.weights);
+  return at::equal(a.tokens, b.tokens) && at::equal(a.loss_mask, b.loss_mask);
 }
 
 void expect_same_batches_for_all(const Config& config) {
@@ -75,7 +75,7 @@ TEST(Threads, GetTheSameRecallsAtOnce) {
   expect_same_batches_for_all(config);
 }
 
-TEST(Threads, GetTheSamePicturesAtOnce) {
+TEST(Threads, GetTheSameImagesAtOnce) {
   const TemporaryFolder folder;
   const int64_t values = 3 * 4 * 4;
   std::string pixels;

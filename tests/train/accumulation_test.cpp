@@ -20,10 +20,10 @@ Config config_of(const std::string& block) {
   return config;
 }
 
-std::vector<Batch> cut(const at::Tensor& symbols,
+std::vector<Batch> cut(const at::Tensor& tokens,
                        const std::vector<int64_t>& sizes) {
   std::vector<Batch> batches;
-  for (const auto& part : symbols.split_with_sizes(sizes)) {
+  for (const auto& part : tokens.split_with_sizes(sizes)) {
     batches.push_back({part, all_of(part)});
   }
   return batches;
@@ -33,7 +33,7 @@ std::vector<Batch> cut(const at::Tensor& symbols,
 Step step_in_batches(const Config& config, const std::vector<int64_t>& sizes) {
   Learner learner(config, Placement(at::kDouble));
   shake(learner.model(), 0.1);
-  const auto batches = cut(random_symbols(config, 1), sizes);
+  const auto batches = cut(random_tokens(config, 1), sizes);
   Step step{learner.gradients(batches, kStep).read().sums, {}};
   for (const auto& parameter : learner.model().parameters()) {
     step.gradients.push_back({parameter.name, parameter.gradient.clone()});

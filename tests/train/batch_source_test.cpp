@@ -26,7 +26,7 @@ class Counting : public Task {
 };
 
 int64_t number_of(const Batch& batch) {
-  return batch.symbols[1][2].item<int64_t>();
+  return batch.tokens[1][2].item<int64_t>();
 }
 
 TEST(BatchSource, GivesBatchesInTheirOrderFromAnyPosition) {

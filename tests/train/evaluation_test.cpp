@@ -12,7 +12,7 @@ namespace {
 Config recall_config(const std::string& block) {
   auto config = small_config_of("lsh,local");
   config.task.name = "recall";
-  config.task.symbols = 9;
+  config.task.alphabet = 9;
   config.model.block = block;
   config.train.length = 101;
   config.train.batch = 10;
@@ -29,12 +29,12 @@ LossSums plain_sums(const LanguageModel& model, const Task& task, int64_t begin,
         batch.distances.ge(begin).logical_and(batch.distances.lt(end));
     const Pass pass{uint64_t(model.config().train.seed), 0, false,
                     /*rounds=*/2};
-    sums += model.evaluate(batch.symbols, within, pass);
+    sums += model.evaluate(batch.tokens, within, pass);
   }
   return sums;
 }
 
-TEST(SumsByDistance, AreThoseOfTheSymbolsThatLieSoFarBack) {
+TEST(SumsByDistance, AreThoseOfTheTokensThatLieSoFarBack) {
   for (const char* block : {"reversible", "residual"}) {
     const auto config = recall_config(block);
     const auto task = make_task(config);

@@ -29,7 +29,7 @@ bool contains(const std::vector<int64_t>& values, int64_t begin, int64_t end,
          values.begin() + end;
 }
 
-TEST(RepeatLayout, CountedSymbolsStoodOnceBeforeAndADistanceEarlier) {
+TEST(RepeatLayout, CountedTokensStoodOnceBeforeAndADistanceEarlier) {
   for (const auto& [length, distance] : kSizes) {
     const auto layout = repeat_layout(length, distance);
     ASSERT_EQ(layout.source.size(), size_t(length / 2 * 2));
@@ -37,10 +37,10 @@ TEST(RepeatLayout, CountedSymbolsStoodOnceBeforeAndADistanceEarlier) {
     for (const int64_t at : layout.counted) {
       const int64_t first = at - distance;
       ASSERT_GE(first, 0);
-      const int64_t symbol = layout.source[size_t(at)];
-      EXPECT_EQ(layout.source[size_t(first)], symbol);
-      EXPECT_FALSE(contains(layout.source, 0, first, symbol));
-      EXPECT_FALSE(contains(layout.source, first + 1, at, symbol));
+      const int64_t token = layout.source[size_t(at)];
+      EXPECT_EQ(layout.source[size_t(first)], token);
+      EXPECT_FALSE(contains(layout.source, 0, first, token));
+      EXPECT_FALSE(contains(layout.source, first + 1, at, token));
     }
   }
 }
@@ -131,13 +131,13 @@ Config config_of_length(int64_t length) {
 std::vector<Batch> some_batches(const Config& config, int64_t count) {
   std::vector<Batch> batches;
   for (int64_t i = 0; i < count; ++i) {
-    const auto symbols = random_symbols(config, uint64_t(i));
-    batches.push_back({symbols, all_of(symbols)});
+    const auto tokens = random_tokens(config, uint64_t(i));
+    batches.push_back({tokens, all_of(tokens)});
   }
   return batches;
 }
 
-// Symbol by symbol, of one row: the mean losses in the repeats, where they
+// Token by token, of one row: the mean losses in the repeats, where they
 // come first, and in the text as it is.
 RepeatLosses plain_losses(const LanguageModel& model, const at::Tensor& row,
                           int64_t distance, int64_t rounds) {
@@ -170,7 +170,7 @@ RepeatLosses plain_losses(const LanguageModel& model, const at::Tensor& row,
   return sums;
 }
 
-TEST(LossesOnRepeats, AreThoseOfTextsWrittenSymbolBySymbol) {
+TEST(LossesOnRepeats, AreThoseOfTextsWrittenTokenByToken) {
   auto config = config_of_length(404);
   LanguageModel model(config);
   shake(model, 0.2);
@@ -183,9 +183,9 @@ TEST(LossesOnRepeats, AreThoseOfTextsWrittenSymbolBySymbol) {
   for (const auto& means : found) {
     RepeatLosses sums;
     for (const auto& batch : batches) {
-      for (int64_t row = 0; row < batch.symbols.size(0); ++row) {
+      for (int64_t row = 0; row < batch.tokens.size(0); ++row) {
         const auto one =
-            plain_losses(model, batch.symbols[row], means.distance, 2);
+            plain_losses(model, batch.tokens[row], means.distance, 2);
         sums.repeat += one.repeat;
         sums.first += one.first;
         sums.no_copy += one.no_copy;
@@ -226,11 +226,11 @@ TEST(LossesOnRepeats, SequencesThatArePaddedDoNotCount) {
                              1)[0];
   };
   EXPECT_EQ(losses().count, 4);  // 65 - 64 of each row
-  batches[1].weights[1][129] = false;
+  batches[1].loss_mask[1][129] = false;
   EXPECT_EQ(losses().count, 3);
-  batches[1].weights[0][129] = false;
+  batches[1].loss_mask[0][129] = false;
   EXPECT_EQ(losses().count, 2);
-  batches[0].weights.fill_(false);
+  batches[0].loss_mask.fill_(false);
   try {
     losses();
     ADD_FAILURE() << "no error";

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 Config tiny_config() {
   Config config;
   config.task.name = "duplication";
-  config.task.symbols = 7;
+  config.task.alphabet = 7;
   config.model.layers = 1;
   config.model.d_model = 8;
   config.model.d_ff = 8;

@@ -47,7 +47,7 @@ MemoryPool::~MemoryPool() {
 
 void MemoryPool::begin(void* stream) {
   // What earlier work left is of no use here, and cannot be given back while a
-  // stream is recorded.
+  // stream is captured.
   allocator().emptyCache({0, 0});
   allocator().beginAllocateToPool(
       device_.index(), name_of(id_),

@@ -9,7 +9,7 @@
 // one round's ring. It reads every key and value of it once, 16 lanes a row, 64
 // rows at a time, and leaves a softmax of its own in the workspace. The last
 // block of a (row, head) to arrive adds these up in the order of parts, whoever
-// it is, and lets the position join the rings, which nobody reads any more.
+// it is, and lets the position join the history, which nobody reads any more.
 namespace reformer::kernels::cuda {
 namespace {
 
@@ -86,15 +86,15 @@ __device__ void join_pages(const AttendNextArgs<T>& args, const NextHead& own) {
   }
 }
 
-__device__ void join_rings(const BucketRings& rings, const uint16_t* buckets,
-                           const NextHead& own) {
-  for (int64_t r = threadIdx.x; r < rings.rounds; r += kThreads) {
-    const int64_t round = own.row_head * rings.rounds + r;
-    const int64_t bucket = rings.bucket(round, buckets[round]);
-    const int32_t count = rings.counts[bucket];
-    rings.members[bucket * rings.window + count % rings.window] =
+__device__ void join_history(const BucketHistory& history,
+                             const uint16_t* buckets, const NextHead& own) {
+  for (int64_t r = threadIdx.x; r < history.rounds; r += kThreads) {
+    const int64_t round = own.row_head * history.rounds + r;
+    const int64_t bucket = history.bucket(round, buckets[round]);
+    const int32_t count = history.counts[bucket];
+    history.members[bucket * history.window + count % history.window] =
         static_cast<int32_t>(own.position);
-    rings.counts[bucket] = count + 1;
+    history.counts[bucket] = count + 1;
   }
 }
 
@@ -157,17 +157,17 @@ __global__ void __launch_bounds__(kThreads)
     store(args.output.head(own.row, own.head) + threadIdx.x,
           nobody ? to_float(value) : found.value / found.sum);
   }
-  join_rings(args.rings, args.buckets, own);
+  join_history(args.history, args.buckets, own);
 }
 
 template <class T>
 void run(const AttendNextArgs<T>& args, void* workspace, void* stream) {
   constexpr const char* kName = "attend_next";
-  const NextParts parts(args.earlier, args.rings, args.longest);
+  const NextParts parts(args.earlier, args.history, args.longest);
   const int64_t heads = args.batch * args.heads;
-  require(heads <= 65535 && args.rings.rounds <= kMaxNextRounds, kName,
+  require(heads <= 65535 && args.history.rounds <= kMaxNextRounds, kName,
           ": at most 65535 heads of all rows and ", kMaxNextRounds,
-          " rounds are possible, got ", heads, " and ", args.rings.rounds);
+          " rounds are possible, got ", heads, " and ", args.history.rounds);
   const dim3 grid(static_cast<unsigned>(parts.launched()),
                   static_cast<unsigned>(heads));
   attend_next_kernel<<<grid, kThreads, 0, stream_of(stream)>>>(
@@ -177,7 +177,7 @@ void run(const AttendNextArgs<T>& args, void* workspace, void* stream) {
 
 template <class T>
 int64_t workspace(const AttendNextArgs<T>& args) {
-  const NextParts parts(args.earlier, args.rings, args.longest);
+  const NextParts parts(args.earlier, args.history, args.longest);
   return args.batch * args.heads * parts.launched() * (args.d_head + 2) *
          int64_t{sizeof(float)};
 }

@@ -40,13 +40,13 @@ struct NextHead {
 // up as it would be alone, and leaves the blocks of longer rows unused.
 class NextParts {
  public:
-  NextParts(const EarlierPositions& earlier, const BucketRings& rings,
+  NextParts(const EarlierPositions& earlier, const BucketHistory& history,
             int64_t longest)
       : range_parts_(range_parts(std::min(
             longest, earlier.last + std::max<int64_t>(earlier.chunk - 1, 0)))),
         list_parts_(static_cast<int>(std::clamp<int64_t>(
-            ceil_div(rings.window, kTile), 1, kMaxListParts))),
-        rounds_(static_cast<int>(rings.rounds)) {}
+            ceil_div(history.window, kTile), 1, kMaxListParts))),
+        rounds_(static_cast<int>(history.rounds)) {}
 
   constexpr int launched() const { return range_parts_ + listed(); }
   constexpr int listed() const { return rounds_ * list_parts_; }
@@ -89,7 +89,7 @@ class SeenPart {
   // By the whole block.
   __device__ SeenPart(const AttendNextArgs<T>& args, const NextHead& own,
                       const NextParts& parts, int part)
-      : rings_(args.rings), pages_(args.pages.row(own.row)), own_(own) {
+      : history_(args.history), pages_(args.pages.row(own.row)), own_(own) {
     if (part < parts.range_launched()) {
       const int64_t length = own.position - own.range_begin;
       take_piece(own.range_begin, length, part, parts.range_used(own));
@@ -98,11 +98,11 @@ class SeenPart {
     const int list = part - parts.range_launched();
     round_ = list / parts.lists_per_round();
     look_at_rings(args.buckets);
-    const int64_t round = own.row_head * rings_.rounds + round_;
-    const int64_t bucket = rings_.bucket(round, args.buckets[round]);
-    const int64_t count = rings_.counts[bucket];
-    const int64_t held = count < rings_.window ? count : rings_.window;
-    members_ = rings_.members + bucket * rings_.window;
+    const int64_t round = own.row_head * history_.rounds + round_;
+    const int64_t bucket = history_.bucket(round, args.buckets[round]);
+    const int64_t count = history_.counts[bucket];
+    const int64_t held = count < history_.window ? count : history_.window;
+    members_ = history_.members + bucket * history_.window;
     take_piece(count - held, held, list % parts.lists_per_round(),
                parts.lists_per_round());
   }
@@ -111,7 +111,7 @@ class SeenPart {
   __device__ int position(int64_t i) const {
     if (i >= end) return -1;
     if (members_ == nullptr) return static_cast<int>(i);
-    const int32_t p = members_[i % rings_.window];
+    const int32_t p = members_[i % history_.window];
     if (p >= own_.range_begin) return -1;
     const uint16_t* marks = pages_.marks(own_.head, p);
     for (int r = 0; r < round_; ++r) {
@@ -136,20 +136,21 @@ class SeenPart {
     __shared__ int32_t oldest[kMaxNextRounds];
     const int r = static_cast<int>(threadIdx.x);
     if (r < round_) {
-      const int64_t round = own_.row_head * rings_.rounds + r;
+      const int64_t round = own_.row_head * history_.rounds + r;
       bucket[r] = buckets[round];
-      const int64_t at = rings_.bucket(round, bucket[r]);
-      const int32_t count = rings_.counts[at];
-      const int64_t slot = count > rings_.window ? count % rings_.window : 0;
+      const int64_t at = history_.bucket(round, bucket[r]);
+      const int32_t count = history_.counts[at];
+      const int64_t slot =
+          count > history_.window ? count % history_.window : 0;
       oldest[r] =
-          count == 0 ? INT_MAX : rings_.members[at * rings_.window + slot];
+          count == 0 ? INT_MAX : history_.members[at * history_.window + slot];
     }
     __syncthreads();
     bucket_ = bucket;
     oldest_ = oldest;
   }
 
-  const BucketRings& rings_;
+  const BucketHistory& history_;
   const KeyValuePages<T> pages_;
   const NextHead& own_;
   int round_ = 0;

@@ -4,12 +4,12 @@
 #include "reformer/base/errors.h"
 #include "reformer/kernels/adafactor.h"
 #include "reformer/kernels/attend_next.h"
-#include "reformer/kernels/bucket_rings.h"
+#include "reformer/kernels/bucket_history.h"
 #include "reformer/kernels/bucket_sort.h"
 #include "reformer/kernels/counter_dropout.h"
 #include "reformer/kernels/cuda/interval_attention/interval_attention.h"
+#include "reformer/kernels/cuda_graph.h"
 #include "reformer/kernels/device.h"
-#include "reformer/kernels/device_graph.h"
 #include "reformer/kernels/embedding_gradient.h"
 #include "reformer/kernels/gelu_gradient.h"
 #include "reformer/kernels/interval_statistics.h"
@@ -19,7 +19,7 @@
 #include "reformer/kernels/lsh_intervals.h"
 #include "reformer/kernels/lsh_rotations.h"
 #include "reformer/kernels/rotary.h"
-#include "reformer/kernels/row_products.h"
+#include "reformer/kernels/small_gemm.h"
 
 namespace reformer::kernels::cuda {
 namespace {
@@ -38,9 +38,9 @@ std::string why_unavailable() {
 std::string why_unfit(int) { return why_unavailable(); }
 std::string device_name() { absent(); }
 
-void begin_recording(void*) { absent(); }
-void* end_recording(void*) { absent(); }
-void abandon_recording(void*) noexcept {}
+void begin_capture(void*) { absent(); }
+void* end_capture(void*) { absent(); }
+void abandon_capture(void*) noexcept {}
 void launch_graph(void*, void*) { absent(); }
 void destroy_graph(void*) noexcept {}
 
@@ -71,15 +71,15 @@ void adafactor(const AdafactorArgs&, void*, void*) { absent(); }
 
 void append_keys(const AppendKeysArgs<float>&, void*) { absent(); }
 void append_keys(const AppendKeysArgs<Bf16>&, void*) { absent(); }
-void fill_bucket_rings(const FillBucketRingsArgs&, void*) { absent(); }
+void fill_bucket_history(const FillBucketHistoryArgs&, void*) { absent(); }
 int64_t attend_next_workspace(const AttendNextArgs<float>&) { absent(); }
 int64_t attend_next_workspace(const AttendNextArgs<Bf16>&) { absent(); }
 void attend_next(const AttendNextArgs<float>&, void*, void*) { absent(); }
 void attend_next(const AttendNextArgs<Bf16>&, void*, void*) { absent(); }
 void rotary(const RotaryArgs<float>&, void*) { absent(); }
 void rotary(const RotaryArgs<Bf16>&, void*) { absent(); }
-void row_products(const RowProductsArgs<float>&, void*) { absent(); }
-void row_products(const RowProductsArgs<Bf16>&, void*) { absent(); }
+void small_gemm(const SmallGemmArgs<float>&, void*) { absent(); }
+void small_gemm(const SmallGemmArgs<Bf16>&, void*) { absent(); }
 
 int64_t interval_attention_workspace(const IntervalAttentionArgs<Bf16>&) {
   absent();

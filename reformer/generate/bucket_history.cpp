@@ -1,0 +1,92 @@
+#include "reformer/generate/bucket_history.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "reformer/base/errors.h"
+#include "reformer/device/device.h"
+#include "reformer/ops/checks.h"
+
+namespace reformer {
+namespace {
+
+constexpr const char* kOp = "bucket_history";
+
+int64_t all_rounds(const BucketShape& shape) {
+  return shape.batch * shape.heads * shape.rounds;
+}
+
+void check(const at::Tensor& buckets, const BucketShape& shape) {
+  check_bucket_shape(kOp, buckets);
+  require(buckets.size(0) == shape.batch && buckets.size(1) == shape.heads &&
+              buckets.size(2) == shape.rounds,
+          kOp, ": buckets must be [", shape.batch, ", ", shape.heads, ", ",
+          shape.rounds, ", length], got sizes ", buckets.sizes());
+}
+
+}  // namespace
+
+BucketHistory::BucketHistory(const BucketShape& shape, at::Device device)
+    : shape_(shape),
+      lists_(device.is_cpu() ? all_rounds(shape) : 0, shape.n_buckets,
+             shape.window) {
+  if (device.is_cpu() || shape.rounds == 0) return;
+  const auto options = at::TensorOptions(device).dtype(at::kInt);
+  members_ =
+      at::empty({all_rounds(shape), shape.n_buckets, shape.window}, options);
+  counts_ = at::zeros({all_rounds(shape), shape.n_buckets}, options);
+}
+
+void BucketHistory::append(const at::Tensor& buckets,
+                           const std::vector<int64_t>& first,
+                           const std::vector<int64_t>& counts) {
+  if (shape_.rounds == 0) return;
+  check(buckets, shape_);
+  check_bucket_range(kOp, buckets, shape_.n_buckets, /*mask=*/{});
+  const auto ids = buckets.contiguous();
+  const int64_t length = ids.size(3);
+  const uint16_t* bucket = ids.const_data_ptr<uint16_t>();
+  if (members_.defined()) {
+    require(!filled_ && std::all_of(first.begin(), first.end(),
+                                    [](int64_t at) { return at == 0; }),
+            kOp, ": on a GPU texts are appended once, from their beginning on");
+    filled_ = true;
+    const auto on_device = copied_to(counts, ids.device());
+    const LaunchGuard launch(ids);
+    return kernels::cuda::fill_bucket_history(
+        {bucket, on_device.const_data_ptr<int64_t>(), history(), shape_.batch,
+         shape_.heads, length},
+        launch.stream());
+  }
+  const int64_t per_row = shape_.heads * shape_.rounds;
+  for (int64_t round = 0; round < all_rounds(shape_); ++round) {
+    const int64_t row = round / per_row;
+    for (int64_t i = 0; i < counts[row]; ++i) {
+      lists_.append(round, bucket[round * length + i], first[row] + i);
+    }
+  }
+}
+
+std::vector<PositionList> BucketHistory::last(const at::Tensor& buckets) const {
+  std::vector<PositionList> lists;
+  if (shape_.rounds == 0) return lists;
+  check(buckets, shape_);
+  const auto ids = buckets.contiguous();
+  const uint16_t* bucket = ids.const_data_ptr<uint16_t>();
+  lists.reserve(ids.numel());
+  for (int64_t round = 0; round < ids.numel(); ++round) {
+    lists.push_back(lists_.last(round, bucket[round]));
+  }
+  return lists;
+}
+
+kernels::BucketHistory BucketHistory::history() const {
+  if (!members_.defined()) return {};
+  return {members_.mutable_data_ptr<int32_t>(),
+          counts_.mutable_data_ptr<int32_t>(), shape_.rounds, shape_.n_buckets,
+          shape_.window};
+}
+
+}  // namespace reformer

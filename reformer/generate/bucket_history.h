@@ -1,0 +1,53 @@
+// Which positions of the texts so far fell into each bucket, the last of them,
+// on the CPU or on a GPU.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "reformer/generate/bucket_history_cpu.h"
+#include "reformer/kernels/bucket_history.h"
+
+namespace reformer {
+
+struct BucketShape {
+  int64_t batch = 0;
+  int64_t heads = 0;
+  int64_t rounds = 0;  // 0: no LSH, nothing is kept
+  int64_t n_buckets = 0;
+  int64_t window = 0;  // members of a bucket that are asked for
+};
+
+class BucketHistory {
+ public:
+  BucketHistory(const BucketShape& shape, at::Device device);
+
+  //   buckets  [batch, heads, rounds, length] uint16
+  //   first    [batch]: where a row's positions begin
+  //   counts   [batch]: how many of `length` a row has
+  //
+  // Throws Error, with nothing appended, where a bucket is out of range; a GPU
+  // does not look at them and takes such a one for the last. There only once,
+  // from 0 on: attend_next appends what follows.
+  void append(const at::Tensor& buckets, const std::vector<int64_t>& first,
+              const std::vector<int64_t>& counts);
+
+  const BucketShape& shape() const { return shape_; }
+
+  // The last members of each of `buckets` [batch, heads, rounds, 1], until the
+  // next append; on the CPU.
+  std::vector<PositionList> last(const at::Tensor& buckets) const;
+
+  // As kernels see them; on a GPU.
+  kernels::BucketHistory history() const;
+
+ private:
+  BucketShape shape_;
+  CpuBucketHistory lists_;  // a round for each (row, head, round)
+  at::Tensor members_;  // on a GPU: [batch * heads * rounds, n_buckets, window]
+  at::Tensor counts_;   // on a GPU: [batch * heads * rounds, n_buckets]
+  bool filled_ = false;  // on a GPU
+};
+
+}  // namespace reformer
