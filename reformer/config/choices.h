@@ -86,6 +86,7 @@ class AttentionKinds {
   bool contains(AttentionKind kind) const;
   int64_t count() const { return static_cast<int64_t>(kinds_.size()); }
   std::string names() const;
+  bool operator==(const AttentionKinds&) const = default;
 
  private:
   std::vector<AttentionKind> kinds_;  // never empty

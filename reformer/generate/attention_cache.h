@@ -33,7 +33,7 @@ class AttentionCache {
   void check_given(const at::Tensor& buckets, int64_t length) const;
 
   // Before each step: a place for one more position of every row. Returns
-  // whether steps that were recorded before are wrong from here on.
+  // whether steps that were captured before are wrong from here on.
   bool extend();
 
   //   x         [batch, 1, d_model]: the next position of every row

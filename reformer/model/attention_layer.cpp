@@ -6,6 +6,7 @@
 
 #include "reformer/config/bucket_count.h"
 #include "reformer/model/parameter_gradients.h"
+#include "reformer/ops/autograd.h"
 #include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/full_attention.h"
 #include "reformer/ops/linear.h"

@@ -1,9 +1,7 @@
-// Small helpers for passes that take gradients a piece at a time.
+// Passes that take a part of the positions at a time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 
@@ -35,20 +33,5 @@ struct ReversibleBranch {
             d_x.narrow(1, at, n)};
   }
 };
-
-// The same numbers as the start of a graph of its own.
-inline at::Tensor leaf(const at::Tensor& x) {
-  return x.detach().requires_grad_();
-}
-
-// Backpropagates `gradient` from `output`, whose own numbers are let go of
-// first.
-inline void backward_from(at::Tensor output, const at::Tensor& gradient) {
-  const auto edge = torch::autograd::impl::gradient_edge(output);
-  output.reset();
-  torch::autograd::Engine::get_default_engine().execute(
-      {edge}, {gradient}, /*keep_graph=*/false, /*create_graph=*/false,
-      /*accumulate_grad=*/true);
-}
 
 }  // namespace reformer

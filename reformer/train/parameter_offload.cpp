@@ -174,7 +174,7 @@ void ParameterOffload::enter(int64_t block, int64_t next, bool backward) {
   const auto gradients =
       here.groups[kGradients].views_of(slot.memory[kGradients]);
   for (size_t i = 0; i < here.indices.size(); ++i) {
-    model_.parameters()[here.indices[i]].value.mutable_grad() = gradients[i];
+    model_.parameters()[here.indices[i]].gradient() = gradients[i];
   }
 }
 
@@ -208,7 +208,7 @@ void ParameterOffload::take_gradients(Block& block, Slot& slot) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
   for (const size_t i : block.indices) {
-    gradients.push_back(model_.parameters()[i].value.grad());
+    gradients.push_back(model_.parameters()[i].gradient());
   }
   if (batch_ == batches_) {
     const auto parts = norm_parts(gradients);
@@ -227,13 +227,21 @@ void ParameterOffload::take_gradients(Block& block, Slot& slot) {
   slot.present[kGradients] = false;  // read anew by the next batch
 }
 
-// Of this block alone: nobody else has a gradient now.
+// Of this block alone: the others' gradients stay out of the optimizer's sight.
 void ParameterOffload::update(Block& block, Slot& slot,
                               const std::vector<at::Tensor>& gradients) {
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    model_.parameters()[block.indices[i]].gradient() = gradients[i];
+  auto& parameters = model_.parameters();
+  std::vector<at::Tensor> hidden;
+  for (const auto& parameter : parameters) {
+    hidden.push_back(std::exchange(parameter.gradient(), {}));
   }
-  optimizer_.update(model_.parameters(), learning_rate_);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    parameters[block.indices[i]].gradient() = gradients[i];
+  }
+  optimizer_.update(parameters, learning_rate_);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i].gradient() = hidden[i];
+  }
   write_back(block, slot, {kWeights, kState});
 }
 
@@ -258,10 +266,6 @@ void ParameterOffload::apply() {
   auto& parameters = model_.parameters();
   optimizer_.update(parameters, learning_rate_);  // the resident ones
   if (updates_at_once()) return;
-  std::vector<at::Tensor> resident;
-  for (auto& parameter : parameters) {
-    resident.push_back(std::exchange(parameter.gradient(), {}));
-  }
   // Backwards, so that the next step finds its first blocks on the device.
   for (auto b = static_cast<int64_t>(blocks_.size()) - 1; b >= 0; --b) {
     bring(b, b - 1, Use::kUpdate);
@@ -273,9 +277,6 @@ void ParameterOffload::apply() {
     update(block, slot, gradients);
     slot.present[kGradients] = false;
     release(block);
-  }
-  for (size_t i = 0; i < resident.size(); ++i) {
-    parameters[i].gradient() = resident[i];
   }
 }
 

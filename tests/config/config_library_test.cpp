@@ -53,13 +53,13 @@ TEST(ConfigLibrary, ThePapersLongRunsHaveItsSettings) {
     const auto config = load_config(name);
     EXPECT_EQ(config.model.d_model, 1024) << name;
     EXPECT_EQ(config.model.d_ff, 4096) << name;
-    EXPECT_EQ(config.model.positions, "axial") << name;
+    EXPECT_EQ(config.model.positions, PositionKind::kAxial) << name;
     EXPECT_EQ(config.lsh.chunk_length, 128) << name;
     EXPECT_EQ(config.lsh.n_buckets, 2 * config.train.length / 128) << name;
     EXPECT_EQ(config.lsh.local_window, 0) << name;
     EXPECT_EQ(config.lsh.window, Window::kChunk) << name;
     EXPECT_EQ(config.train.batch, 8) << name;
-    EXPECT_EQ(config.train.optimizer, "adafactor") << name;
+    EXPECT_EQ(config.train.optimizer, OptimizerKind::kAdafactor) << name;
     EXPECT_EQ(config.train.warmup, 8000) << name;
   }
   EXPECT_EQ(load_config("enwik8-64k").train.length, 65536);
@@ -72,7 +72,8 @@ TEST(ConfigLibrary, ThePapersLongRunsHaveItsSettings) {
 TEST(ConfigLibrary, RecallIsPossibleUpToAMillionTokens) {
   for (const char* name : {"recall", "recall-64k"}) {
     auto config = load_config(name);
-    EXPECT_EQ(config.model.positions, "rotary") << name;  // of any length
+    EXPECT_EQ(config.model.positions, PositionKind::kRotary)
+        << name;  // of any length
     config.train.length = 1 << 20;
     EXPECT_NO_THROW(check(config)) << name;
   }

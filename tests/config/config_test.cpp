@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "reformer/base/errors.h"
+#include "reformer/base/note.h"
 #include "reformer/config/config_json.h"
 
 namespace reformer {
@@ -32,11 +33,13 @@ Config from(const std::string& json) {
 
 // What each part of the check says about a config that is fine but for this.
 std::string check_error_of(const std::vector<std::string>& assignments) {
-  Config config;
-  for (const auto& assignment : assignments) {
-    set_config_value(config, assignment);
-  }
-  return error_of([&] { check(config); });
+  return error_of([&] {
+    Config config;
+    for (const auto& assignment : assignments) {
+      set_config_value(config, assignment);
+    }
+    check(config);
+  });
 }
 
 // Another value of the same type, of which no two keys get the same.
@@ -46,7 +49,11 @@ void change(bool& setting, int) { setting = !setting; }
 void change(std::string& setting, int n) {
   setting += " \"ü\\\n" + std::to_string(n);
 }
-void change(Window& setting, int) { setting = Window::kChunk; }
+template <class E>
+void change(Choice<E>& setting, int) {
+  setting = static_cast<E>(setting == E{0} ? 1 : 0);
+}
+void change(AttentionKinds& setting, int) { setting = "local,full"; }
 void change(std::vector<int64_t>& setting, int n) { setting = {n, -1, n * n}; }
 
 TEST(ConfigJson, ReadsBackEverySettingExactly) {
@@ -65,6 +72,32 @@ TEST(ConfigJson, ReadsBackEverySettingExactly) {
   });
   EXPECT_EQ(differing, std::vector<std::string>{});
   EXPECT_NE(config_to_json(config), config_to_json(Config()));
+}
+
+TEST(ConfigJson, OldNamesOfSettingsStillLoadWithANote) {
+  std::vector<std::string> notes;
+  set_note_handler([&](const std::string& note) { notes.push_back(note); });
+  const auto config = from(
+      R"({"task": {"symbols": 9}, "train": {"graph": "off", "parameters": "host"}})");
+  EXPECT_EQ(config.task.alphabet, 9);
+  EXPECT_EQ(config.train.cuda_graph, GraphUse::kOff);
+  EXPECT_TRUE(config.train.offload);
+  EXPECT_EQ(notes, (std::vector<std::string>{
+                       "task.symbols is now called task.alphabet",
+                       "train.graph is now called train.cuda_graph",
+                       "train.parameters is now called train.offload"}));
+  Config set;
+  set_config_value(set, "train.parameters=host");
+  set_config_value(set, "train.graph=on");
+  set_config_value(set, "task.symbols=7");
+  EXPECT_TRUE(set.train.offload);
+  EXPECT_EQ(set.train.cuda_graph, GraphUse::kOn);
+  EXPECT_EQ(set.task.alphabet, 7);
+  EXPECT_EQ(notes.size(), 6u);
+  set_note_handler({});
+  expect_contains(
+      error_of([&] { set_config_value(set, "train.parameters=disk"); }),
+      "train.parameters: device or host is required, got");
 }
 
 TEST(ConfigJson, WritesSettingsNestedInTheOrderOfTheirLists) {
@@ -470,9 +503,10 @@ TEST(LayerAttentions, RepeatTheListOverTheLayers) {
   ModelConfig model;
   model.layers = 5;
   model.attention = "local, lsh";
-  EXPECT_EQ(
-      layer_attentions(model),
-      (std::vector<std::string>{"local", "lsh", "local", "lsh", "local"}));
+  constexpr auto kLocal = AttentionKind::kLocal;
+  constexpr auto kLsh = AttentionKind::kLsh;
+  EXPECT_EQ(layer_attentions(model),
+            (std::vector<AttentionKind>{kLocal, kLsh, kLocal, kLsh, kLocal}));
 }
 
 TEST(HeadSize, IsAShareOfTheModelUnlessGiven) {

@@ -12,18 +12,19 @@ namespace {
 
 TEST(LshConfig, WindowsAreFoundByTheirNames) {
   for (const Window window : {Window::kChunk, Window::kTrailing}) {
-    EXPECT_EQ(window_named(name_of(window)), window);
+    EXPECT_EQ(Choice<Window>(name_of(window)), window);
   }
   EXPECT_NE(name_of(Window::kChunk), name_of(Window::kTrailing));
 }
 
 TEST(LshConfig, UnknownWindowIsAnErrorThatNamesTheSetting) {
   try {
-    window_named("trailin");
-    ADD_FAILURE() << "an unknown window was accepted";
+    const Choice<Window> window("trailin");
+    ADD_FAILURE() << "an unknown window was accepted: " << window;
   } catch (const Error& error) {
     const std::string message = error.what();
-    for (const char* part : {"lsh.window", "chunk or trailing", "'trailin'"}) {
+    for (const char* part :
+         {"lsh.window", "one of chunk, trailing", "'trailin'"}) {
       EXPECT_NE(message.find(part), std::string::npos) << message;
     }
   }

@@ -1,5 +1,5 @@
 // The step that keys a draw: given with the launch or, where launches are
-// recorded and repeated (CudaGraph), read from memory each time.
+// captured and replayed (CudaGraph), read from memory each time.
 #pragma once
 
 namespace reformer::kernels::cuda {
