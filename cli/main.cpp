@@ -11,19 +11,21 @@
 #include "cli/options/command_line.h"
 #include "cli/process/before_libraries.h"
 #include "cli/process/machine.h"
+#include "cli/process/stop_signal.h"
 #include "cli/screen/output.h"
-#include "cli/screen/printable.h"
+#include "reformer/base/printable.h"
 #include "reformer/base/errors.h"
+#include "reformer/base/note.h"
 
 namespace reformer::cli {
 namespace {
 
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
+constexpr size_t kMostCharacters = 4000;
 
 // Sentences name files and settings, which may command a terminal.
 int fail(int status, const std::string& message) {
-  constexpr size_t kMostCharacters = 4000;
   std::fprintf(stderr, "reformer: %s\n",
                printable(message, kMostCharacters).c_str());
   return status;
@@ -32,6 +34,10 @@ int fail(int status, const std::string& message) {
 int run(int argc, char** argv) {
   CLI::App app("Reformers for sequences of up to millions of tokens.",
                "reformer");
+  set_note_handler([](const std::string& sentence) {
+    std::fprintf(stderr, "note: %s\n",
+                 printable(sentence, kMostCharacters).c_str());
+  });
   Action action;
   add_commands(app, action);
   try {
@@ -45,10 +51,9 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return fail(kWrongUsage, advice_on(app, error));
   }
-  if (!action) {
-    return fail(kWrongUsage, "a command is required: " +
-                                 command_names(deepest_command(app)) +
-                                 "; --help says more");
+  if (!action) {  // `reformer`, `reformer bench`
+    print(deepest_command(app).help());
+    return 0;
   }
   action();
   return 0;
@@ -79,6 +84,8 @@ int run_and_report(int argc, char** argv) {
     return run(argc, argv);
   } catch (const OutputClosed&) {
     return 0;
+  } catch (const Interrupted&) {
+    return status_of_stop();
   } catch (const Error& error) {
     return fail(kFailed, error.what());
   } catch (const std::bad_alloc&) {

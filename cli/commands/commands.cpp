@@ -9,6 +9,7 @@
 #include "cli/commands/info.h"
 #include "cli/commands/plot.h"
 #include "cli/commands/reproduce.h"
+#include "cli/commands/settings.h"
 #include "cli/commands/train.h"
 
 namespace reformer::cli {
@@ -27,6 +28,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_generate(app, action);
   add_plot(app, action);
   add_info(app, action);
+  add_settings(app, action);
   add_bench(app, action);
   add_reproduce(app, action);
 }

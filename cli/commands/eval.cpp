@@ -12,8 +12,10 @@
 #include "cli/draw/position_losses.h"
 #include "cli/draw/repeat_losses.h"
 #include "cli/options/config_options.h"
+#include "cli/process/stop_signal.h"
 #include "cli/screen/open_task.h"
 #include "cli/screen/output.h"
+#include "cli/screen/progress.h"
 #include "cli/screen/table.h"
 #include "reformer/base/errors.h"
 #include "reformer/io/checkpoint.h"
@@ -126,7 +128,8 @@ std::vector<Sequences> sequences_of(const Config& trained,
   }
   std::vector<Sequences> sequences;
   for (const auto& config : configs) {
-    sequences.push_back({config.train.length, open_task(config)});
+    sequences.push_back(
+        {config.train.length, open_task(config, &stop_requested())});
   }
   return sequences;
 }
@@ -194,8 +197,7 @@ class Eval {
   }
 
   void evaluate_point(const Task& task, const Point& point) {
-    report_.progress("evaluating with length " + std::to_string(point.length) +
-                     ", rounds " + std::to_string(point.rounds));
+    report_.progress("evaluating with " + label_of(point));
     if (options_.by_position) {
       evaluate_positions(task, point);
     } else if (!options_.recall.empty()) {
@@ -207,9 +209,14 @@ class Eval {
     }
   }
 
+  // In batches, with the time that is left.
+  EvaluationProgress progress_of(const Point& point) {
+    return TimedProgress(report_, "evaluating with " + label_of(point));
+  }
+
   void evaluate_whole(const Task& task, const Point& point) {
-    const auto e =
-        evaluate(model_, task, split_, options_.batches, point.rounds);
+    const auto e = evaluate(model_, task, split_, options_.batches,
+                            point.rounds, progress_of(point));
     report_.json(line_of(reported(task, point, e)));
   }
 
@@ -231,7 +238,8 @@ class Eval {
 
   void evaluate_distances(const Task& task, const Point& point) {
     const auto octaves =
-        sums_by_distance(model_, task, split_, options_.batches, point.rounds);
+        sums_by_distance(model_, task, split_, options_.batches, point.rounds,
+                         progress_of(point));
     LossSums all;
     for (const auto& octave : octaves) all += octave.sums;
     Evaluation e;
@@ -255,7 +263,7 @@ class Eval {
 
   void evaluate_positions(const Task& task, const Point& point) {
     auto values = losses_by_position(model_, task, split_, options_.batches,
-                                     point.rounds);
+                                     point.rounds, progress_of(point));
     for (double& value : values) value = task.metric_of(value);
     curves_.push_back({label_of(point), position_ranges(values)});
     report_.text(curves_.back().label + "\n");
@@ -274,9 +282,9 @@ class Eval {
 
   void evaluate_repeats(const Task& task, const Point& point) {
     RepeatCurve curve{label_of(point), {}};
-    for (const auto& found :
-         losses_on_repeats(model_, task, split_, options_.recall,
-                           options_.batches, point.rounds)) {
+    for (const auto& found : losses_on_repeats(
+             model_, task, split_, options_.recall, options_.batches,
+             point.rounds, progress_of(point))) {
       const RepeatPoint value{found.distance, task.metric_of(found.repeat),
                               task.metric_of(found.first),
                               task.metric_of(found.no_copy)};
@@ -312,6 +320,7 @@ void run_eval(const EvalOptions& options) {
           "--png draws the loss against the position or the distance: it needs "
           "--by-position or --recall");
   if (!options.png.empty()) check_plot_path(options.png);
+  stop_requested();  // from here on a wish, which progress heeds
   Eval(options).run();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/options/config_options.h"
+#include "cli/screen/model_summary.h"
 #include "cli/screen/output.h"
 #include "cli/screen/table.h"
 #include "reformer/base/errors.h"
@@ -75,17 +76,6 @@ Parts<double> flops_parts(const FlopsPrediction& flops) {
           {"recomputation", flops.recomputation}};
 }
 
-bool has_lsh(const Config& config) {
-  return config.model.attention.contains(AttentionKind::kLsh);
-}
-
-int64_t bucket_count(const Config& config) {
-  return config.lsh.n_buckets != 0
-             ? config.lsh.n_buckets
-             : default_bucket_count(config.train.length,
-                                    config.lsh.chunk_length);
-}
-
 // The mean over layers.
 double keys_per_query(const Config& config) {
   double sum = 0;
@@ -93,19 +83,6 @@ double keys_per_query(const Config& config) {
     sum += expected_keys_per_query(config, kind);
   }
   return sum / double(config.model.layers);
-}
-
-// 1234567 as 1,234,567.
-std::string grouped(int64_t number) {
-  std::string digits = std::to_string(number);
-  for (auto at = std::ssize(digits) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<size_t>(at), 1, ',');
-  }
-  return digits;
-}
-
-std::string mebibytes(int64_t bytes) {
-  return fixed(double(bytes) / (1 << 20), 1, " MiB");
 }
 
 std::string gigaflops(double flops) { return fixed(flops / 1e9, 1, " GFLOP"); }
@@ -118,25 +95,6 @@ std::string line(std::string name, const std::string& value) {
   const int width = static_cast<int>(name.size());
   return table_row({{kIndent + width, "", ""}, {36 - width, "", ""}},
                    {name, value});
-}
-
-std::string describe_model(const Config& config) {
-  const auto& model = config.model;
-  const int64_t longest = longest_input(config);
-  return std::to_string(model.layers) + " " + model.block.name() +
-         (model.layers == 1 ? " layer (" : " layers (") +
-         model.attention.names() + "), d_model " +
-         std::to_string(model.d_model) + ", d_ff " +
-         std::to_string(model.d_ff) + ", " + std::to_string(model.heads) +
-         " heads of " + std::to_string(head_size(model)) + ", vocabulary " +
-         std::to_string(model.vocabulary) + "\n" + model.positions.name() +
-         " positions, inputs of " +
-         (longest == 0 ? "any length" : "up to " + grouped(longest)) +
-         (has_lsh(config)
-              ? "; " + std::to_string(config.lsh.rounds) + " hash rounds of " +
-                    std::to_string(bucket_count(config)) + " buckets"
-              : "") +
-         "\n";
 }
 
 // What it would take not to compute activations again.

@@ -7,8 +7,8 @@
 #include "cli/draw/curves.h"
 #include "cli/draw/gnuplot.h"
 #include "cli/screen/output.h"
-#include "cli/screen/printable.h"
 #include "reformer/base/errors.h"
+#include "reformer/base/printable.h"
 #include "reformer/io/metrics.h"
 
 namespace reformer::cli {
@@ -143,6 +143,13 @@ void add_attention_options(CLI::App& command, PlotOptions& options) {
         ->type_name("N")
         ->capture_default_str();
   };
+  command
+      .add_option("--data", options.plot.data,
+                  "with --attention: other data than the model's: sets "
+                  "task.data")
+      ->check(not_empty())
+      ->take_last()
+      ->type_name("PATH");
   number("--layer", options.plot.layer, "with --attention: which layer");
   number("--head", options.plot.head, "with --attention: which head");
   number("--round", options.plot.round,

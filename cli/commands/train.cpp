@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "cli/options/config_options.h"
-#include "cli/process/machine.h"
 #include "cli/process/stop_signal.h"
+#include "cli/screen/model_summary.h"
 #include "cli/screen/open_task.h"
+#include "cli/screen/progress.h"
 #include "cli/screen/train_screen.h"
 #include "reformer/base/errors.h"
-#include "reformer/config/config_json.h"
 #include "reformer/io/checkpoint.h"
 #include "reformer/train/trainer.h"
 
@@ -22,6 +22,7 @@ struct TrainOptions {
   ConfigOptions config;
   std::string out;
   std::string data;
+  std::string init;
   bool resume = false;
   bool allow_other_data = false;
 };
@@ -36,7 +37,9 @@ const std::vector<std::string> kChangeable = {"train.steps",
                                               "train.checkpoint_every",
                                               "train.offload",
                                               "train.device_memory",
-                                              "train.cuda_graph"};
+                                              "train.cuda_graph",
+                                              "train.sample_length",
+                                              "train.learning_rate"};
 
 void require_changeable(const std::string& assignment) {
   const std::string key = assignment.substr(0, assignment.find('='));
@@ -55,6 +58,14 @@ void require_changeable(const std::string& assignment) {
 Config run_config(const TrainOptions& options) {
   require(options.resume || !options.allow_other_data,
           "--allow-other-data: needs --resume");
+  require(!options.resume || options.init.empty(),
+          "--init: a new run begins with other weights, a resumed one has its "
+          "own; give one of --init and --resume");
+  if (!options.resume && options.config.name.empty() && !options.init.empty()) {
+    Config config = load_best_checkpoint(options.init).config;
+    set_values(config, options.config.assignments);
+    return config;
+  }
   if (!options.resume) return options.config.load();
   require(options.config.name.empty(), "--resume goes on with the config in ",
           options.out, ": give no CONFIG with it");
@@ -76,6 +87,10 @@ Config resolved_config(const TrainOptions& options) {
 
 std::string farewell(const TrainResult& result, const std::string& directory) {
   const std::string step = std::to_string(result.step);
+  if (result.end == TrainEnd::kBefore) {
+    return "done already, after step " + step +
+           ": nothing to do; more steps by --set train.steps=N\n";
+  }
   if (result.end == TrainEnd::kStopped) {
     return "stopped after step " + step +
            " and saved; go on with: reformer "
@@ -92,12 +107,14 @@ void run_train(const TrainOptions& options) {
   const Config config = resolved_config(options);
   const auto task = open_task(config, &stop);
   TrainScreen screen(*task);
-  screen.say(config_to_json(config) + "\n" + describe_machine(device) + "\n");
-  const auto result =
-      train(config, *task,
-            {options.out, options.resume, device, options.allow_other_data},
-            stop, screen);
+  screen.say(describe_run(config, *task, device, options.out));
+  RunPlace place{options.out, options.resume, device, options.allow_other_data};
+  if (!options.init.empty()) {
+    place.parameters = load_best_checkpoint(options.init).parameters;
+  }
+  const auto result = train(config, *task, place, stop, screen);
   screen.say(farewell(result, options.out));
+  if (result.end == TrainEnd::kStopped) throw Interrupted();
 }
 
 }  // namespace
@@ -115,6 +132,12 @@ void add_train(CLI::App& app, Action& action) {
                   "a file, folder or archive: sets task.data")
       ->check(not_empty())
       ->type_name("PATH");
+  command
+      .add_option("--init", options->init,
+                  "begin with the weights of this trained model, as "
+                  "fine-tuning does; without a CONFIG with its config")
+      ->check(not_empty())
+      ->type_name("DIR");
   command.add_flag("--resume", options->resume,
                    "go on with the run in --out, with its own config");
   command.add_flag("--allow-other-data", options->allow_other_data,

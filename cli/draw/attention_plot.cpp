@@ -141,8 +141,15 @@ Matrix sorted_by_bucket(const Matrix& natural, const HeadAttention& attention) {
   return sorted;
 }
 
+// What the scale begins with: less is shown as that, and is told from nothing.
+constexpr double kLeastShown = 1e-4;
+
 // Six digits are more than a color shows.
-double rounded(double weight) { return std::round(weight * 1e6) / 1e6; }
+double rounded(double weight) {
+  return std::isnan(weight)
+             ? weight
+             : std::max(kLeastShown, std::round(weight * 1e6) / 1e6);
+}
 
 Script data_block(Literal name, const Matrix& matrix) {
   Script text;
@@ -191,7 +198,8 @@ Script panel(const std::string& title, Literal x, Literal y, Literal data) {
 
 Script attention_script(const std::string& directory,
                         const AttentionPlot& plot) {
-  const auto checkpoint = load_best_checkpoint(directory);
+  auto checkpoint = load_best_checkpoint(directory);
+  if (!plot.data.empty()) checkpoint.config.task.data = plot.data;
   LanguageModel model(checkpoint.config);
   check_plot(model, plot);
   load_parameters(model, checkpoint.parameters);
@@ -208,8 +216,11 @@ Script attention_script(const std::string& directory,
   script << data_block("natural", natural)
          << data_block("sorted", sorted_by_bucket(natural, attention))
          << "set multiplot layout 1,2\n"
-            "set palette defined (0 '#deebf7', 0.3 '#6baed6', 1 '#08306b')\n"
-            "set cbrange [0:1]\nset cblabel 'attention weight'\n"
+            "set palette defined (0 '#c6dbef', 0.5 '#4292c6', 1 '#08306b')\n"
+            "set logscale cb 10\nset cbrange ["
+         << kLeastShown
+         << ":1]\nset format cb '%g'\n"
+            "set cblabel 'attention weight; white: not attended to'\n"
             "set size square\nset yrange ["
          << double(length) - 0.5
          << ":-0.5]\nset xrange [-0.5:" << double(length) - 0.5 << "]\n"

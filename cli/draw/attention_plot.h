@@ -14,6 +14,7 @@ struct AttentionPlot {
   int64_t layer = 1;
   int64_t head = 1;
   int64_t round = 1;
+  std::string data = {};  // in place of task.data
 };
 
 // Of the first validation sequence, its first kPlotPositions at most. Throws

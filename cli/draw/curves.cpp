@@ -13,7 +13,7 @@ using Points = std::vector<std::pair<double, double>>;
 
 constexpr double kLogarithmicFrom = 20;  // largest value / smallest
 constexpr double kFewDecades = 1000;     // more of them need no tics between
-constexpr size_t kKeyInside = 4;         // curves that leave room for the key
+constexpr size_t kKeyBelow = 4;          // curves whose key fits there
 constexpr size_t kSmoothedFrom = 100;    // points of a curve
 constexpr size_t kMeans = 40;            // windows in a smoothed curve
 
@@ -141,15 +141,10 @@ Script x_axis(const std::vector<Curve>& curves, bool doubling) {
                 << ")\n";
 }
 
-// Where the curves are not: most fall, accuracies rise.
-Literal key(const std::vector<Curve>& curves, const Axes& axes) {
-  if (curves.size() > kKeyInside) return "set key outside spacing 1.3\n";
-  if (axes.from_zero) return "set key below spacing 1.3\n";
-  const auto& points = curves.front().points;
-  if (points.back().second > points.front().second) {
-    return "set key bottom right spacing 1.3\n";
-  }
-  return "set key top right spacing 1.3\n";
+// Never over the curves: below the axes, or beside them where there are many.
+Literal key(const std::vector<Curve>& curves) {
+  return curves.size() > kKeyBelow ? "set key outside spacing 1.3\n"
+                                   : "set key below spacing 1.3\n";
 }
 
 double shown(double value) { return is_drawn(value) ? value : NAN; }
@@ -227,7 +222,7 @@ Script curves_script(const std::vector<Curve>& curves, const Axes& axes) {
          << Quoted(axes.x_label) << "\nset ylabel " << Quoted(axes.y_label)
          << "\n"
          << x_axis(curves, axes.doubling_x) << y_axis(curves, axes)
-         << key(curves, axes)
+         << key(curves)
          << "set format x '%.0f'\nset format y '%g'\n"
             "set grid xtics ytics linetype 1 linewidth 0.7 "
             "linecolor rgb '#e0e0e0'\n"

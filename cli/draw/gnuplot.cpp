@@ -13,7 +13,7 @@
 #include <memory>
 #include <string_view>
 
-#include "cli/screen/printable.h"
+#include "reformer/base/printable.h"
 #include "reformer/base/atomic_file.h"
 #include "reformer/base/errors.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "cli/screen/printable.h"
+#include "reformer/base/printable.h"
 
 namespace reformer::cli {
 

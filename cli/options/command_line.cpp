@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
+
+#include "reformer/base/nearest_name.h"
 
 namespace reformer::cli {
 namespace {
@@ -29,21 +30,6 @@ std::vector<std::string> options_of(const CLI::App& app) {
     for (const auto& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;
-}
-
-// Letters to insert, remove or replace to make one of the other (Levenshtein).
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
 }
 
 // "; did you mean X?", or nothing where no name is near.

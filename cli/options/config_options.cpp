@@ -49,7 +49,9 @@ at::Device use_machine(const std::string& device, int64_t threads) {
 }
 
 void add_set_option(CLI::App& app, std::vector<std::string>& assignments) {
-  app.add_option("--set", assignments, "a setting of its own: key=value")
+  app.add_option(
+         "--set", assignments,
+         "a setting of its own: key=value; `reformer settings` lists them")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
 }

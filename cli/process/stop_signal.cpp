@@ -9,6 +9,7 @@ namespace reformer::cli {
 namespace {
 
 std::atomic<bool> requested{false};
+std::atomic<int> first_signal{0};
 std::atomic<int64_t> requested_at{0};  // milliseconds; by SIGINT or SIGTERM
 
 // Of those functions that a handler may call.
@@ -19,6 +20,8 @@ int64_t milliseconds() {
 }
 
 void request(int signal) {
+  int none = 0;
+  first_signal.compare_exchange_strong(none, signal);
   requested = true;
   // A terminal that is closed sends several: the shell's, the system's when the
   // shell ends, the session's.
@@ -51,5 +54,11 @@ const std::atomic<bool>& stop_requested() {
   static_cast<void>(installed);
   return requested;
 }
+
+void end_if_stopped() {
+  if (stop_requested()) throw Interrupted();
+}
+
+int status_of_stop() { return 128 + first_signal; }
 
 }  // namespace reformer::cli

@@ -11,4 +11,14 @@ namespace reformer::cli {
 // ignored where it was (nohup). Installs the handlers when first called.
 const std::atomic<bool>& stop_requested();
 
+// Thrown where a command ends because of that wish: the program's status is
+// then 128 and the signal's number, as shells have it.
+class Interrupted {};
+
+// Throws Interrupted once a stop was requested.
+void end_if_stopped();
+
+// 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP.
+int status_of_stop();
+
 }  // namespace reformer::cli

@@ -6,7 +6,7 @@
 #include "cli/reproduce/synthetic_text.h"
 #include "cli/reproduce/train_or_resume.h"
 #include "cli/screen/output.h"
-#include "cli/screen/printable.h"
+#include "reformer/base/printable.h"
 #include "cli/screen/table.h"
 #include "reformer/base/atomic_file.h"
 #include "reformer/base/errors.h"

@@ -8,7 +8,7 @@
 
 #include "cli/options/config_options.h"
 #include "cli/reproduce/json_numbers.h"
-#include "cli/screen/printable.h"
+#include "reformer/base/printable.h"
 #include "reformer/base/atomic_file.h"
 #include "reformer/base/errors.h"
 #include "reformer/base/input_file.h"

@@ -9,10 +9,10 @@
 #include "cli/process/machine.h"
 #include "cli/process/stop_signal.h"
 #include "cli/screen/output.h"
-#include "cli/screen/printable.h"
 #include "cli/screen/table.h"
 #include "reformer/base/atomic_file.h"
 #include "reformer/base/errors.h"
+#include "reformer/base/printable.h"
 
 namespace reformer::cli {
 namespace {
@@ -136,7 +136,7 @@ std::optional<std::vector<Series>> trained_series(const std::string& title,
         describe_machine(device) + "\n" + describe(experiment.settings()));
   if (!experiment.train(device, stop_requested())) {
     print("stopped and saved; go on with the same command\n");
-    return {};
+    throw Interrupted();
   }
   auto series = experiment.series();
   print(table_of(series));

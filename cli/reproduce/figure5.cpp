@@ -169,7 +169,7 @@ void reproduce_figure5(const ExperimentOptions& options) {
       measured_costs(options.out, points, device, stop_requested());
   if (!costs) {
     print("stopped; go on with the same command\n");
-    return;
+    throw Interrupted();
   }
   print(table_of(*costs));
   write_figure(

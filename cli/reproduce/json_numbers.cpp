@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/screen/printable.h"
+#include "reformer/base/printable.h"
 #include "reformer/base/errors.h"
 
 namespace reformer::cli {

@@ -120,7 +120,7 @@ class Table2 {
         const Run run{row, base_config(options_).train.seed + seed};
         if (!train(run, stop) || !evaluate_run(run, stop)) {
           print("stopped and saved; go on with the same command\n");
-          return;
+          throw Interrupted();
         }
       }
     }

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cli/bench/timing.h"
+#include "cli/process/stop_signal.h"
 #include "cli/screen/output.h"
 #include "reformer/base/errors.h"
 
@@ -16,8 +17,11 @@ class DecodeScreen : public DecodeObserver {
   // At most a line a second and a line for each percent.
   void decoding(const std::string& source, int64_t done,
                 int64_t size) override {
-    require(stop_ == nullptr || !*stop_, "stopped while decoding ", source,
-            "; the next start decodes it from its beginning");
+    if (stop_ != nullptr && *stop_) {
+      report_.note("stopped while decoding " + source +
+                   "; the next start decodes it from its beginning");
+      throw Interrupted();
+    }
     const int64_t percent = 100 * done / size;
     if (percent == shown_ || (shown_ >= 0 && since_.seconds() < 1)) return;
     shown_ = percent;

@@ -8,8 +8,8 @@
 
 namespace reformer::cli {
 
-// As make_task, with progress on stderr. Throws Error when `stop` becomes true
-// while data is decoded.
+// As make_task, with progress on stderr. Throws Interrupted when `stop`
+// becomes true while data is decoded.
 std::unique_ptr<Task> open_task(const Config& config,
                                 const std::atomic<bool>* stop = nullptr);
 

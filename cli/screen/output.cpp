@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "cli/screen/printable.h"
+#include "reformer/base/printable.h"
 #include "reformer/base/errors.h"
 
 namespace reformer::cli {

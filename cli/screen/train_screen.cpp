@@ -1,33 +1,36 @@
 #include "cli/screen/train_screen.h"
 
-#include <algorithm>
 #include <cstdio>
 
+#include "cli/screen/progress.h"
 #include "reformer/base/errors.h"
+#include "reformer/base/printable.h"
 
 namespace reformer::cli {
-
-std::string duration(double seconds) {
-  const auto whole = static_cast<long long>(std::max(0.0, seconds) + 0.5);
-  char text[32];
-  if (whole >= 3600) {
-    std::snprintf(text, sizeof(text), "%lld:%02lld:%02lld", whole / 3600,
-                  whole / 60 % 60, whole % 60);
-  } else {
-    std::snprintf(text, sizeof(text), "%lld:%02lld", whole / 60, whole % 60);
-  }
-  return text;
-}
 
 void TrainScreen::progress(const Progress& p) {
   char text[160];
   std::snprintf(text, sizeof(text),
-                "step %lld/%lld  loss %.4f  %.0f tokens/s  %s left  %.1f GiB  "
-                "overflow %.1f%%",
+                "step %lld/%lld  training %s %.4f  %.0f tokens/s  %s left  "
+                "%.1f GiB",
                 static_cast<long long>(p.step), static_cast<long long>(p.steps),
-                p.loss, p.tokens_per_second, duration(p.seconds_left).c_str(),
-                double(p.memory_bytes) / (1 << 30), p.overflow * 100);
+                task_.metric_name().c_str(), task_.metric_of(p.loss),
+                p.tokens_per_second, duration(p.seconds_left).c_str(),
+                double(p.memory_bytes) / (1 << 30));
   report_.progress(text);
+}
+
+void TrainScreen::evaluating(int64_t done, int64_t all) {
+  if (done == 0) shown_ = Stopwatch();
+  if (shown_.seconds() < 1) return;
+  shown_ = Stopwatch();
+  report_.progress("evaluating: " + std::to_string(done) + " of " +
+                   std::to_string(all) + " batches");
+}
+
+void TrainScreen::sampled(int64_t step, const std::string& text) {
+  say("step " + std::to_string(step) + ": the model writes\n" +
+      printable_lines(text, "  | "));
 }
 
 void TrainScreen::evaluated(const Evaluation& e) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cli/bench/timing.h"
 #include "cli/screen/output.h"
 #include "reformer/tasks/task.h"
 #include "reformer/train/trainer.h"
@@ -16,17 +17,17 @@ class TrainScreen : public TrainObserver {
   explicit TrainScreen(const Task& task) : task_(task) {}
 
   void progress(const Progress& p) override;
+  void evaluating(int64_t done, int64_t all) override;
   void evaluated(const Evaluation& e) override;
+  void sampled(int64_t step, const std::string& text) override;
   void warned(const std::string& sentence) override;
   void say(const std::string& text);
 
  private:
   const Task& task_;
   Report report_{/*json=*/false};
+  Stopwatch shown_;  // since a line of an evaluation
   bool closed_ = false;
 };
-
-// 1:02:03, or 2:03.
-std::string duration(double seconds);
 
 }  // namespace reformer::cli

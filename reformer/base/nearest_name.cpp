@@ -4,9 +4,7 @@
 #include <numeric>
 
 namespace reformer {
-namespace {
 
-// Insertions, deletions and replacements of one character (Levenshtein).
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);  // from a's first i characters
   std::iota(row.begin(), row.end(), size_t{0});
@@ -20,6 +18,8 @@ size_t edit_distance(const std::string& a, const std::string& b) {
   }
   return row.back();
 }
+
+namespace {
 
 std::string after_dots(const std::string& name) {
   return name.substr(name.rfind('.') + 1);  // npos + 1 is 0

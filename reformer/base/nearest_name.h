@@ -6,6 +6,10 @@
 
 namespace reformer {
 
+// Insertions, deletions and replacements of one character that make one of the
+// other (Levenshtein).
+std::size_t edit_distance(const std::string& a, const std::string& b);
+
 // The known name with the smallest edit distance to `name`, the first of
 // equals. A name without a dot is compared with what follows the dots of the
 // known ones: "rounds" means "lsh.rounds". `known` must not be empty.

@@ -29,4 +29,7 @@ constexpr PhiloxCounter philox(PhiloxKey key, PhiloxCounter counter) {
   return counter;
 }
 
+// In (0, 1), never 0 or 1.
+constexpr double uniform(uint32_t bits) { return (bits + 0.5) * 0x1p-32; }
+
 }  // namespace reformer

@@ -54,6 +54,11 @@ std::string name_of(E value) {
 }
 
 template <class E>
+std::string name_of(const Choice<E>& choice) {
+  return choice.name();
+}
+
+template <class E>
 std::ostream& operator<<(std::ostream& out, const Choice<E>& choice) {
   return out << choice.name();
 }

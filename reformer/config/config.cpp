@@ -6,6 +6,7 @@
 
 #include "reformer/base/errors.h"
 #include "reformer/config/bucket_count.h"
+#include "reformer/config/head_sizes.h"
 
 namespace reformer {
 namespace {
@@ -13,8 +14,6 @@ namespace {
 // Positions and sizes fit int32, in which the kernels keep them; products of
 // two fit int64.
 constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMinHeadSize = 8;
-constexpr int64_t kMaxHeadSize = 256;
 constexpr int64_t kBytes = 256;
 constexpr int64_t kLargestImage = 16384;
 constexpr int64_t kLongestKey = 64;
@@ -142,6 +141,7 @@ void check_train_counts(const TrainConfig& train) {
   require_within("train.checkpoint_every", train.checkpoint_every, 0);
   require_within("train.keep", train.keep, 1);
   require_within("train.log_every", train.log_every, 1);
+  require_within("train.sample_length", train.sample_length, 0);
 }
 
 void check_optimizer(const TrainConfig& train) {

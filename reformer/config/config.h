@@ -86,6 +86,7 @@ struct TrainConfig {
   int64_t keep = 2;
   int64_t log_every = 10;
   double minutes = 0;
+  int64_t sample_length = 0;
   Choice<Precision> precision = Precision::kAuto;
   Choice<GraphUse> cuda_graph = GraphUse::kAuto;
   bool deterministic = true;
@@ -141,7 +142,12 @@ struct TrainConfig {
       "memory, from where each block's arrive ahead of its computation");
     v("train.device_memory", device_memory,
       "GiB of a GPU that may be used; 0: all there are");
-    v("train.minutes", minutes, "stop after so many minutes; 0: after steps");
+    v("train.minutes", minutes,
+      "stop after so many minutes, to which the cosine schedule is fitted; 0: "
+      "after steps. Such a run is not repeated bit for bit");
+    v("train.sample_length", sample_length,
+      "tokens that a model of text writes after each evaluation, to be looked "
+      "at; 0: none");
   }
 };
 

@@ -101,6 +101,21 @@ Json json_of_text(const std::vector<int64_t>&, const std::string& text) {
   return parsed_or_string("[" + text + "]", text);
 }
 
+std::string type_of(int64_t) { return "a whole number"; }
+std::string type_of(double) { return "a number"; }
+std::string type_of(bool) { return "true or false"; }
+std::string type_of(const std::string&) { return "text"; }
+std::string type_of(const std::vector<int64_t>&) {
+  return "whole numbers between commas";
+}
+std::string type_of(const AttentionKinds&) {
+  return "names between commas: " + Choice<AttentionKind>::all_names();
+}
+template <class E>
+std::string type_of(const Choice<E>&) {
+  return "one of " + Choice<E>::all_names();
+}
+
 // The same the other way round.
 std::string text_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -213,12 +228,20 @@ void set_from_object(Config& config, const Json& root) {
 
 }  // namespace
 
-Config config_from_json(const std::string& text, const std::string& source) {
+Config config_from_json(const std::string& text, const std::string& source,
+                        const BaseConfig& base_of) {
   Config config;
   JsonLimits limits;
   limits.comments = true;
   try {
-    set_from_object(config, parse_json<Json>(text, limits));
+    auto root = parse_json<Json>(text, limits);
+    if (base_of && root.is_object() && root.contains("base")) {
+      require_type(root["base"].is_string(), "base", "a config's name",
+                   root["base"]);
+      config = base_of(root["base"].get<std::string>());
+      root.erase("base");
+    }
+    set_from_object(config, root);
   } catch (const Error& error) {
     throw Error(source + ": " + error.what());
   }
@@ -259,7 +282,7 @@ void set_config_value(Config& config, const std::string& assignment) {
 std::vector<SettingHelp> settings_help() {
   std::vector<SettingHelp> help;
   Config().visit([&](const char* key, auto& setting, const char* meaning) {
-    help.push_back({key, text_of(json_of(setting)), meaning});
+    help.push_back({key, text_of(json_of(setting)), type_of(setting), meaning});
   });
   return help;
 }

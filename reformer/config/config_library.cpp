@@ -27,7 +27,23 @@ void require_readable(bool readable, const std::string& path) {
           std::strerror(errno));
 }
 
-Config config_in_file(const std::string& path) {
+// Bases of bases of a config, at most so many: two that name each other have no
+// end.
+constexpr int kMostBases = 8;
+
+Config load(const std::string& name_or_path, const std::string& folder,
+            int bases);
+
+// What a config in `folder` may name as its base.
+BaseConfig base_in(const std::string& folder, int bases) {
+  return [folder, bases](const std::string& name) {
+    require(bases < kMostBases, "base: at most ", kMostBases,
+            " configs may build on each other");
+    return load(name, folder, bases + 1);
+  };
+}
+
+Config config_in_file(const std::string& path, int bases) {
   const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rb"));
   require_readable(file != nullptr, path);
   std::string text;
@@ -39,7 +55,10 @@ Config config_in_file(const std::string& path) {
   }
   // A directory opens, and fails only here.
   require_readable(!std::ferror(file.get()), path);
-  return config_from_json(text, path);
+  const auto slash = path.rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  return config_from_json(text, path, base_in(folder, bases));
 }
 
 bool is_path(const std::string& name_or_path) {
@@ -59,6 +78,19 @@ bool is_path(const std::string& name_or_path) {
               ", or give the path of a file");
 }
 
+Config load(const std::string& name_or_path, const std::string& folder,
+            int bases) {
+  for (const auto& config : embedded_configs()) {
+    if (name_or_path == config.name) {
+      return config_from_json(config.json, config.name, base_in("", bases));
+    }
+  }
+  const std::string path =
+      name_or_path.starts_with('/') ? name_or_path : folder + name_or_path;
+  if (!is_path(path)) throw_unknown(name_or_path);
+  return config_in_file(path, bases);
+}
+
 }  // namespace
 
 std::vector<std::string> config_names() {
@@ -70,13 +102,7 @@ std::vector<std::string> config_names() {
 }
 
 Config load_config(const std::string& name_or_path) {
-  for (const auto& config : embedded_configs()) {
-    if (name_or_path == config.name) {
-      return config_from_json(config.json, config.name);
-    }
-  }
-  if (!is_path(name_or_path)) throw_unknown(name_or_path);
-  return config_in_file(name_or_path);
+  return load(name_or_path, /*folder=*/"", /*bases=*/0);
 }
 
 }  // namespace reformer

@@ -16,6 +16,10 @@ std::vector<std::string> config_names();
 // path. A name wins over a file of the same name: write ./text for that. Throws
 // Error for what is neither, or is not a config; values are not checked
 // against each other (see check).
+//
+// "base": NAME in a config begins with the settings of another: an embedded one
+// by its name, or a file by its path, from the folder of the config that names
+// it.
 Config load_config(const std::string& name_or_path);
 
 }  // namespace reformer

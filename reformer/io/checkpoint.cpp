@@ -2,10 +2,12 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "reformer/base/atomic_file.h"
 #include "reformer/base/errors.h"
+#include "reformer/config/config_json.h"
 #include "reformer/io/checkpoint_folder.h"
 #include "reformer/io/checkpoint_state.h"
 #include "reformer/io/finite.h"
@@ -199,8 +201,37 @@ void finish_saving(const std::string& directory, int64_t keep) {
   });
 }
 
-void export_model(const std::string& directory, const Checkpoint& checkpoint,
+namespace {
+
+// Which file has which parameter, as other programs look for it where there are
+// several.
+std::string index_of(const Files& files) {
+  nlohmann::ordered_json index;
+  int64_t bytes = 0;
+  for (const auto& [file, tensors] : files) {
+    for (const auto& [name, value] : tensors) {
+      index["weight_map"][name] = file;
+      bytes += static_cast<int64_t>(value.nbytes());
+    }
+  }
+  index["metadata"]["total_size"] = bytes;
+  return index.dump(2) + "\n";
+}
+
+// What it learnt from lies on the machine where it did.
+Checkpoint without_paths(Checkpoint checkpoint) {
+  auto& task = checkpoint.config.task;
+  for (auto* path : {&task.data, &task.validation, &task.test, &task.cache}) {
+    path->clear();
+  }
+  return checkpoint;
+}
+
+}  // namespace
+
+void export_model(const std::string& directory, const Checkpoint& trained,
                   at::ScalarType type, int64_t most_bytes) {
+  const Checkpoint checkpoint = without_paths(trained);
   with_errors([&] {
     const fs::path path(directory);
     require(!fs::exists(path), directory,
@@ -216,6 +247,11 @@ void export_model(const std::string& directory, const Checkpoint& checkpoint,
     if (path.has_parent_path()) fs::create_directories(path.parent_path());
     UnfinishedFolder folder(fs::absolute(path));
     write_checkpoint(folder.path(), checkpoint, files, /*best=*/false);
+    write_file_atomically(folder.path() / kConfigFile,
+                          config_to_json(checkpoint.config) + "\n");
+    if (files.size() > 1) {
+      write_file_atomically(folder.path() / kIndexFile, index_of(files));
+    }
     folder.commit();
   });
 }

@@ -94,7 +94,9 @@ Checkpoint load_best_checkpoint(const std::string& directory);
 
 // Writes a trained model for use elsewhere into a new folder, which
 // load_best_checkpoint reads: parameters of `type`, no optimizer state, in
-// files of at most most_bytes (0: one file). Throws Error where the folder
+// files of at most most_bytes (0: one file; of several
+// model.safetensors.index.json says which has what), its config without the
+// paths of this machine's data. Throws Error where the folder
 // exists, a tensor is larger than a file may be, or one of its numbers is too
 // large for `type`.
 void export_model(const std::string& directory, const Checkpoint& checkpoint,

@@ -18,6 +18,7 @@
 #include "reformer/base/host_name.h"
 #include "reformer/base/input_file.h"
 #include "reformer/base/json_text.h"
+#include "reformer/base/printable.h"
 #include "reformer/io/checkpoint_folder.h"
 #include "reformer/io/tensorboard.h"
 
@@ -182,6 +183,13 @@ MetricsWriter::~MetricsWriter() = default;
 void MetricsWriter::write(int64_t step, const Scalars& scalars) {
   files_->lines.append(line_of(step, scalars));
   files_->events.append(tensorboard_scalars_record(now(), step, scalars));
+}
+
+void MetricsWriter::write_text(int64_t step, const std::string& name,
+                               const std::string& text) {
+  constexpr std::string_view kCode = "    ";  // Markdown's
+  files_->events.append(tensorboard_text_record(
+      now(), step, name, printable_lines(text, kCode)));
 }
 
 std::vector<MetricsLine> read_metrics(const std::string& directory) {

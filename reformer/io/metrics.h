@@ -38,6 +38,11 @@ class MetricsWriter {
 
   void write(int64_t step, const Scalars& scalars);
 
+  // For TensorBoard alone, as preformatted text; bytes that are no UTF-8 are
+  // replaced.
+  void write_text(int64_t step, const std::string& name,
+                  const std::string& text);
+
   // A sentence where the end of metrics.jsonl was no line and is gone now.
   const std::string& cut() const { return cut_; }
 

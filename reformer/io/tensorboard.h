@@ -22,4 +22,10 @@ std::string tensorboard_restart_record(double wall_time, int64_t step);
 std::string tensorboard_scalars_record(double wall_time, int64_t step,
                                        const Scalars& scalars);
 
+// Text, as TensorBoard shows it: Markdown. Bytes that are no UTF-8 must have
+// been replaced.
+std::string tensorboard_text_record(double wall_time, int64_t step,
+                                    const std::string& name,
+                                    const std::string& text);
+
 }  // namespace reformer

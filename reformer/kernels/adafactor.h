@@ -1,10 +1,33 @@
-// Adafactor's update of all parameters at once, on a GPU (the rule is in
-// optim/adafactor.h). The CPU's is in train/.
+// Adafactor's update (the rule is in optim/adafactor.h): of one parameter on a
+// CPU, of all at once on a GPU.
 #pragma once
 
 #include <cstdint>
 
 namespace reformer::kernels {
+
+inline constexpr double kAdafactorEpsilon = 1e-30;       // added to g^2
+inline constexpr double kAdafactorSmallestScale = 1e-3;  // for RMS(w) about 0
+
+template <class T>
+struct AdafactorCpuArgs {
+  T* w;        // [matrices, rows, columns], updated
+  const T* g;  // likewise
+  T* r;        // [matrices, rows], updated; null: a vector, of one row
+  T* c;        // [matrices, columns], updated
+  int64_t matrices;
+  int64_t rows;
+  int64_t columns;
+  double beta2;
+  double learning_rate;
+};
+
+namespace cpu {
+// Three passes: g and w for the means and RMS(w), g for RMS(y), g and w for the
+// update. RMS(y) must be known before the first element changes.
+void adafactor(const AdafactorCpuArgs<float>& args);
+void adafactor(const AdafactorCpuArgs<double>& args);
+}  // namespace cpu
 
 // A stack of matrices; a vector is one matrix of one row, without r.
 struct AdafactorTensor {

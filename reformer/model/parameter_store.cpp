@@ -22,8 +22,6 @@ uint64_t hash_of(const std::string& name) {
   return hash;
 }
 
-double uniform(uint32_t bits) { return (bits + 0.5) * 0x1p-32; }
-
 using Draw = std::function<double(const PhiloxCounter& bits)>;
 
 at::Tensor drawn(at::IntArrayRef sizes, uint64_t seed, const std::string& name,

@@ -13,16 +13,43 @@ namespace {
 
 constexpr const char* kOp = "adafactor_update";
 
-void check(const at::Tensor& x, at::Device device) {
-  require(x.scalar_type() == at::kFloat && x.is_contiguous() &&
-              x.device() == device && device.is_cuda(),
-          kOp, ": contiguous float32 on one GPU is required, got ",
-          at::toString(x.scalar_type()), " on ", x.device().str());
+void check(const at::Tensor& x, const at::Tensor& value) {
+  const auto type = value.scalar_type();
+  require(type == at::kFloat || (type == at::kDouble && value.is_cpu()), kOp,
+          ": float32, or float64 on a CPU, is required, got ", type, " on ",
+          value.device().str());
+  require(x.scalar_type() == type && x.is_contiguous() &&
+              x.device() == value.device(),
+          kOp, ": contiguous ", type, " on ", value.device().str(),
+          " is required, got ", x.scalar_type(), " on ", x.device().str());
+}
+
+void check(const AdafactorParameter& parameter) {
+  const auto& [value, gradient, rows, columns] = parameter;
+  for (const auto& x : {value, gradient, columns}) check(x, value);
+  if (rows.defined()) check(rows, value);
+}
+
+template <class T>
+void update_on_cpu(const AdafactorParameter& parameter, double beta2,
+                   double learning_rate) {
+  const auto& [value, gradient, rows, columns] = parameter;
+  const bool is_matrix = rows.defined();
+  kernels::AdafactorCpuArgs<T> args{};
+  args.w = value.mutable_data_ptr<T>();
+  args.g = gradient.const_data_ptr<T>();
+  args.r = is_matrix ? rows.mutable_data_ptr<T>() : nullptr;
+  args.c = columns.mutable_data_ptr<T>();
+  args.rows = is_matrix ? value.size(-2) : 1;
+  args.columns = is_matrix ? value.size(-1) : value.numel();
+  args.matrices = value.numel() / (args.rows * args.columns);
+  args.beta2 = beta2;
+  args.learning_rate = learning_rate;
+  kernels::cpu::adafactor(args);
 }
 
 kernels::AdafactorTensor tensor_of(const AdafactorParameter& parameter) {
   const auto& [value, gradient, rows, columns] = parameter;
-  for (const auto& x : {value, gradient, columns}) check(x, value.device());
   kernels::AdafactorTensor tensor{};
   tensor.w = value.mutable_data_ptr<float>();
   tensor.g = gradient.const_data_ptr<float>();
@@ -30,7 +57,6 @@ kernels::AdafactorTensor tensor_of(const AdafactorParameter& parameter) {
   tensor.rows = 1;
   tensor.columns = value.dim() == 0 ? 1 : value.size(-1);
   if (rows.defined()) {
-    check(rows, value.device());
     tensor.r = rows.mutable_data_ptr<float>();
     tensor.rows = value.size(-2);
   }
@@ -38,15 +64,12 @@ kernels::AdafactorTensor tensor_of(const AdafactorParameter& parameter) {
   return tensor;
 }
 
-}  // namespace
-
-void adafactor_update(const std::vector<AdafactorParameter>& parameters,
-                      double beta2, double learning_rate) {
+void update_on_gpu(const std::vector<AdafactorParameter>& parameters,
+                   double beta2, double learning_rate) {
   std::vector<kernels::AdafactorTensor> tensors;
   for (const auto& parameter : parameters) {
-    if (parameter.value.numel() > 0) tensors.push_back(tensor_of(parameter));
+    tensors.push_back(tensor_of(parameter));
   }
-  if (tensors.empty()) return;
   const auto count = static_cast<int64_t>(tensors.size());
   const auto& device_of = parameters[0].value;
   const LaunchGuard launch(device_of);
@@ -64,6 +87,28 @@ void adafactor_update(const std::vector<AdafactorParameter>& parameters,
                                 device_table.const_data_ptr()),
                             count, beta2, learning_rate},
                            workspace.mutable_data_ptr(), launch.stream());
+}
+
+}  // namespace
+
+void adafactor_update(const std::vector<AdafactorParameter>& parameters,
+                      double beta2, double learning_rate) {
+  std::vector<AdafactorParameter> some;  // of which there is something
+  for (const auto& parameter : parameters) {
+    check(parameter);
+    if (parameter.value.numel() > 0) some.push_back(parameter);
+  }
+  if (some.empty()) return;
+  if (some[0].value.is_cuda()) {
+    return update_on_gpu(some, beta2, learning_rate);
+  }
+  for (const auto& parameter : some) {
+    if (parameter.value.scalar_type() == at::kDouble) {
+      update_on_cpu<double>(parameter, beta2, learning_rate);
+    } else {
+      update_on_cpu<float>(parameter, beta2, learning_rate);
+    }
+  }
 }
 
 }  // namespace reformer

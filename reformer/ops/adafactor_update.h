@@ -1,4 +1,4 @@
-// Adafactor's step of all parameters at once, on a GPU.
+// Adafactor's step of all parameters.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +7,7 @@
 
 namespace reformer {
 
-// Contiguous float32 on one GPU.
+// Contiguous, on one device; float32, or float64 on a CPU.
 struct AdafactorParameter {
   at::Tensor value;     // [..., rows, columns] or a vector, updated
   at::Tensor gradient;  // likewise
@@ -15,8 +15,8 @@ struct AdafactorParameter {
   at::Tensor columns;   // [..., columns], updated; of a vector its own size
 };
 
-// The rule of optim/adafactor.h. The same bits every time; nothing waits for
-// the device.
+// The rule of optim/adafactor.h. The same bits every time and for any
+// number of threads. On a GPU all parameters at once, and nothing waits for it.
 void adafactor_update(const std::vector<AdafactorParameter>& parameters,
                       double beta2, double learning_rate);
 

@@ -4,12 +4,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "reformer/config/head_sizes.h"
 #include "reformer/kernels/rows.h"
 
 namespace reformer {
 
-inline constexpr int64_t kMinHeadSize = 8;
-inline constexpr int64_t kMaxHeadSize = 256;
 // On CUDA: multiples of kMinHeadSize.
 inline constexpr int64_t kMaxCudaHeadSize = 128;
 inline constexpr int64_t kMaxCudaLength = 1 << 23;  // places as floats

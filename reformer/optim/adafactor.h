@@ -29,9 +29,6 @@ class Adafactor : public Optimizer {
   void load_state(const std::vector<NamedTensor>& state) override;
 
  private:
-  void update_on_device(const std::vector<Parameter>& parameters, double beta2,
-                        double learning_rate);
-
   std::vector<NamedTensor> moments_;  // of a matrix r and c, of a vector v
   std::vector<size_t> first_moment_;  // where a parameter's begin
   int64_t steps_ = 0;

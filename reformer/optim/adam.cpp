@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "reformer/optim/chunks.h"
+#include "reformer/base/chunks.h"
 #include "reformer/optim/optimizer_state.h"
 
 namespace reformer {

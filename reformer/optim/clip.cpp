@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-#include "reformer/optim/chunks.h"
+#include "reformer/base/chunks.h"
 #include "reformer/optim/optimizer.h"
 
 namespace reformer {

@@ -47,8 +47,10 @@ std::unique_ptr<Optimizer> make_optimizer(
 
 // The learning rate of step t = 1, 2, ... by train.schedule. constant and
 // cosine rise in a straight line to c at step train.warmup; cosine then falls
-// to 0 at step train.steps.
-double learning_rate_at(const TrainConfig& config, int64_t step);
+// to 0 at step train.steps, or earlier: when `time_share`, which share of its
+// time a run has had, is 1.
+double learning_rate_at(const TrainConfig& config, int64_t step,
+                        double time_share = 0);
 
 // Scales all gradients so that their norm, taken together, is at most `most`
 // (0: any), and returns the norm before. A norm that is not finite is returned

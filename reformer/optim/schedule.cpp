@@ -17,14 +17,17 @@ double progress_after_warmup(const TrainConfig& config, int64_t step) {
 
 }  // namespace
 
-double learning_rate_at(const TrainConfig& config, int64_t step) {
+double learning_rate_at(const TrainConfig& config, int64_t step,
+                        double time_share) {
   const double t = static_cast<double>(step);
   const double w = static_cast<double>(std::max<int64_t>(config.warmup, 1));
   const double warmed = config.learning_rate * std::min(1.0, t / w);
   if (config.schedule == ScheduleKind::kConstant) return warmed;
   if (config.schedule == ScheduleKind::kRsqrt)
     return warmed / std::sqrt(std::max(t, w));
-  const double turn = std::numbers::pi * progress_after_warmup(config, step);
+  const double progress = std::max(progress_after_warmup(config, step),
+                                   std::min(time_share, 1.0));
+  const double turn = std::numbers::pi * progress;
   return warmed * (1 + std::cos(turn)) / 2;
 }
 

@@ -29,6 +29,10 @@ class ImagesTask : public Task {
   Batch evaluation_batch(Split split, int64_t index) const override;
   std::string metric_name() const override { return "bits per dim"; }
   double metric_of(double mean_loss) const override;
+  SplitSizes sizes() const override {
+    return {train_.count() * length_, validation_.count() * length_,
+            test_.count() * length_};
+  }
   std::vector<DataIdentity> data() const override;
 
  private:

@@ -23,6 +23,13 @@ struct Batch {
 
 enum class Split { kValidation, kTest };
 
+// Of each split, in tokens; 0 of training where batches are made up.
+struct SplitSizes {
+  int64_t training = 0;
+  int64_t validation = 0;
+  int64_t test = 0;
+};
+
 class Task {
  public:
   virtual ~Task() = default;
@@ -41,6 +48,8 @@ class Task {
   // compare.
   virtual std::string metric_name() const = 0;
   virtual double metric_of(double mean_loss) const = 0;
+
+  virtual SplitSizes sizes() const { return {}; }
 
   // Of what training and validation read; none where batches are made up. May
   // read all of it once.

@@ -28,6 +28,9 @@ class TextTask : public Task {
   Batch evaluation_batch(Split split, int64_t index) const override;
   std::string metric_name() const override { return "bits per byte"; }
   double metric_of(double mean_loss) const override;
+  SplitSizes sizes() const override {
+    return {train_.size, validation_.size, test_.size};
+  }
   std::vector<DataIdentity> data() const override;
 
  private:

@@ -30,24 +30,20 @@ void load_parameters(LanguageModel& model,
 
 namespace {
 
-// Calls body(batch, pass) for each batch of the split, at most `batches`, until
-// `stop`: false where it came before the last one.
+// Calls body(batch, pass) for each batch of the split, at most `batches`.
 template <class Body>
-bool for_each_batch(const std::atomic<bool>& stop, const LanguageModel& model,
-                    const Task& task, Split split, int64_t batches,
-                    int64_t rounds, const Body& body) {
+void for_each_batch(const LanguageModel& model, const Task& task, Split split,
+                    int64_t batches, int64_t rounds,
+                    const EvaluationProgress& progress, const Body& body) {
   const int64_t all = task.evaluation_batches(split);
   const int64_t used = batches > 0 ? std::min(batches, all) : all;
   const Pass pass{static_cast<uint64_t>(model.config().train.seed), /*step=*/0,
                   /*training=*/false, rounds};
   for (int64_t i = 0; i < used; ++i) {
-    if (stop) return false;
+    if (progress) progress(i, used);
     body(task.evaluation_batch(split, i), pass);
   }
-  return true;
 }
-
-const std::atomic<bool> kNever{false};
 
 // Positions of all rows as those of one: [1, n, ...] of [batch, length, ...].
 at::Tensor picked(const at::Tensor& x, const at::Tensor& positions) {
@@ -81,21 +77,13 @@ void add_octaves(const LanguageModel& model, const Batch& batch,
 }  // namespace
 
 Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
-                    int64_t batches, int64_t rounds) {
-  return *evaluate_until(kNever, model, task, split, batches, rounds);
-}
-
-std::optional<Evaluation> evaluate_until(const std::atomic<bool>& stop,
-                                         const LanguageModel& model,
-                                         const Task& task, Split split,
-                                         int64_t batches, int64_t rounds) {
+                    int64_t batches, int64_t rounds,
+                    const EvaluationProgress& progress) {
   LossSums sums;
-  const bool whole = for_each_batch(stop, model, task, split, batches, rounds,
-                                    [&](const Batch& batch, const Pass& pass) {
-                                      sums += model.evaluate(
-                                          batch.tokens, batch.loss_mask, pass);
-                                    });
-  if (!whole) return {};
+  for_each_batch(model, task, split, batches, rounds, progress,
+                 [&](const Batch& batch, const Pass& pass) {
+                   sums += model.evaluate(batch.tokens, batch.loss_mask, pass);
+                 });
   Evaluation evaluation;
   evaluation.loss = sums.mean_loss();
   evaluation.accuracy = sums.accuracy();
@@ -105,9 +93,10 @@ std::optional<Evaluation> evaluate_until(const std::atomic<bool>& stop,
 
 std::vector<DistanceSums> sums_by_distance(const LanguageModel& model,
                                            const Task& task, Split split,
-                                           int64_t batches, int64_t rounds) {
+                                           int64_t batches, int64_t rounds,
+                                           const EvaluationProgress& progress) {
   std::array<LossSums, kOctaves> sums;
-  for_each_batch(kNever, model, task, split, batches, rounds,
+  for_each_batch(model, task, split, batches, rounds, progress,
                  [&](const Batch& batch, const Pass& pass) {
                    require(batch.distances.defined(),
                            "distances: this task knows none");
@@ -123,11 +112,12 @@ std::vector<DistanceSums> sums_by_distance(const LanguageModel& model,
 
 std::vector<double> losses_by_position(const LanguageModel& model,
                                        const Task& task, Split split,
-                                       int64_t batches, int64_t rounds) {
+                                       int64_t batches, int64_t rounds,
+                                       const EvaluationProgress& progress) {
   at::Tensor sums;
   at::Tensor counts;
   for_each_batch(
-      kNever, model, task, split, batches, rounds,
+      model, task, split, batches, rounds, progress,
       [&](const Batch& batch, const Pass& pass) {
         const auto losses =
             model.losses(batch.tokens, pass).to(at::kCPU, at::kDouble);

@@ -1,9 +1,8 @@
 // What a model is worth on data that it was not trained on.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <vector>
 
 #include "reformer/model/language_model.h"
@@ -20,21 +19,21 @@ struct Evaluation {
   bool best = false;
 };
 
+// Told before each batch how many of how many are done. What it throws ends the
+// evaluation.
+using EvaluationProgress = std::function<void(int64_t done, int64_t all)>;
+
 // The mean over a split, at most `batches` of its batches (0: all).
 Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
-                    int64_t batches, int64_t rounds);
-
-// The same, listening: nothing where `stop` came true before its last batch.
-std::optional<Evaluation> evaluate_until(const std::atomic<bool>& stop,
-                                         const LanguageModel& model,
-                                         const Task& task, Split split,
-                                         int64_t batches, int64_t rounds);
+                    int64_t batches, int64_t rounds,
+                    const EvaluationProgress& progress = {});
 
 // The mean loss at each position of a sequence, NaN where nothing counted;
 // throws Error where one that counted is not finite.
 std::vector<double> losses_by_position(const LanguageModel& model,
                                        const Task& task, Split split,
-                                       int64_t batches, int64_t rounds);
+                                       int64_t batches, int64_t rounds,
+                                       const EvaluationProgress& progress = {});
 
 // What counts of tokens that are found at least `begin` and less than `end`
 // positions back.
@@ -48,7 +47,8 @@ struct DistanceSums {
 // Throws Error for a task that knows no distances.
 std::vector<DistanceSums> sums_by_distance(const LanguageModel& model,
                                            const Task& task, Split split,
-                                           int64_t batches, int64_t rounds);
+                                           int64_t batches, int64_t rounds,
+                                           const EvaluationProgress& = {});
 
 // A model with a checkpoint's parameters; throws Error when they do not fit.
 void load_parameters(LanguageModel& model,

@@ -72,12 +72,16 @@ Learner::Learner(const Config& config, const Placement& placement)
   }
 }
 
-void Learner::load(const std::vector<NamedTensor>& parameters,
-                   const std::vector<NamedTensor>& optimizer) {
+void Learner::initialize(const std::vector<NamedTensor>& parameters) {
   synchronize();
   load_parameters(model_, parameters);
-  optimizer_->load_state(optimizer);
   if (offload_) offload_->forget_device();
+}
+
+void Learner::load(const std::vector<NamedTensor>& parameters,
+                   const std::vector<NamedTensor>& optimizer) {
+  initialize(parameters);
+  optimizer_->load_state(optimizer);
 }
 
 void Learner::synchronize() const {
@@ -95,7 +99,8 @@ at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
   model_.zero_gradients();
   if (offload_) {
     offload_->begin_step(
-        learning_rate_at(train_, static_cast<int64_t>(pass.step)),
+        learning_rate_at(train_, static_cast<int64_t>(pass.step),
+                                         time_share_),
         static_cast<int64_t>(batches.size()), train_.clip);
   }
   at::Tensor sums;
@@ -165,7 +170,7 @@ StepGradients Learner::gradients(const std::vector<Batch>& batches,
 }
 
 double Learner::apply(int64_t step) {
-  const double rate = learning_rate_at(train_, step);
+  const double rate = learning_rate_at(train_, step, time_share_);
   if (offload_) {
     offload_->apply();
   } else {

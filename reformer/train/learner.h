@@ -45,6 +45,12 @@ class Learner {
   // Updates the parameters; returns the learning rate of that step.
   double apply(int64_t step);
 
+  // Which share of its time the run has had, for the schedule; 0: no limit.
+  void set_time_share(double share) { time_share_ = share; }
+
+  // Begins with these, and with the optimizer's first state.
+  void initialize(const std::vector<NamedTensor>& parameters);
+
   // Continues from a checkpoint's parameters and optimizer state.
   void load(const std::vector<NamedTensor>& parameters,
             const std::vector<NamedTensor>& optimizer);
@@ -73,6 +79,7 @@ class Learner {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<ParameterOffload> offload_;  // by train.parameters
   std::unique_ptr<CapturedGradients> captured_;
+  double time_share_ = 0;
   int64_t computed_ = 0;  // steps, as they came
   bool capturable_ = true;
 };

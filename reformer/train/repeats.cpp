@@ -99,7 +99,8 @@ RepeatLayout repeat_layout(int64_t length, int64_t distance) {
 
 std::vector<RepeatLosses> losses_on_repeats(
     const LanguageModel& model, const Task& task, Split split,
-    const std::vector<int64_t>& distances, int64_t batches, int64_t rounds) {
+    const std::vector<int64_t>& distances, int64_t batches, int64_t rounds,
+    const EvaluationProgress& progress) {
   const int64_t length = task.evaluation_batch(split, 0).tokens.size(1);
   std::vector<Repeats> repeats;
   for (const int64_t distance : distances) {
@@ -114,6 +115,7 @@ std::vector<RepeatLosses> losses_on_repeats(
   const int64_t used = batches > 0 ? std::min(batches, all) : all;
   int64_t sequences = 0;
   for (int64_t i = 0; i < used; ++i) {
+    if (progress) progress(i, used);
     const auto text =
         whole_rows(task.evaluation_batch(split, spread(i, used, all)));
     if (text.size(0) == 0) continue;

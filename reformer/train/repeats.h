@@ -7,6 +7,7 @@
 
 #include "reformer/model/language_model.h"
 #include "reformer/tasks/task.h"
+#include "reformer/train/evaluation.h"
 
 namespace reformer {
 
@@ -45,6 +46,7 @@ struct RepeatLosses {
 // for a split without a whole sequence and for losses that are not finite.
 std::vector<RepeatLosses> losses_on_repeats(
     const LanguageModel& model, const Task& task, Split split,
-    const std::vector<int64_t>& distances, int64_t batches, int64_t rounds);
+    const std::vector<int64_t>& distances, int64_t batches, int64_t rounds,
+    const EvaluationProgress& progress = {});
 
 }  // namespace reformer

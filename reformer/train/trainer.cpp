@@ -1,5 +1,6 @@
 #include "reformer/train/trainer.h"
 
+#include <ATen/ops/zeros.h>
 #include <sys/resource.h>
 
 #include <chrono>
@@ -11,9 +12,11 @@
 #include "reformer/data/data_identity.h"
 #include "reformer/device/device.h"
 #include "reformer/device/memory_meter.h"
+#include "reformer/generate/completion.h"
 #include "reformer/io/checkpoint.h"
 #include "reformer/io/checkpoint_folder.h"
 #include "reformer/io/metrics.h"
+#include "reformer/model/prediction.h"
 #include "reformer/train/batch_source.h"
 #include "reformer/train/learner.h"
 
@@ -36,6 +39,8 @@ Placement placement_of(const RunPlace& place, Precision precision) {
   return place.resume ? placement_of_trained(place.device, precision)
                       : placement_on(place.device, precision);
 }
+
+constexpr int64_t kByteTokens = 256;
 
 constexpr char kRemedy[] =
     "; try a smaller train.learning_rate, a longer train.warmup or a "
@@ -68,6 +73,21 @@ class Run {
     has_best_ = checkpoint.has_best && std::isfinite(checkpoint.best_loss);
     seconds_before_ = checkpoint.seconds;
     warn_of_changes(checkpoint);
+  }
+
+  void begin_with(const std::vector<NamedTensor>& parameters) {
+    learner_.initialize(parameters);
+  }
+
+  // Nothing is left to do: all steps are done, or all minutes, and evaluated.
+  bool is_over() {
+    started_ = now();
+    return step_ > 0 && evaluated_step_ == step_ &&
+           (step_ >= config_.train.steps || out_of_time());
+  }
+
+  TrainResult result_before() const {
+    return {TrainEnd::kBefore, step_, seconds_before_, evaluation_};
   }
 
   TrainResult run(const std::atomic<bool>& stop) {
@@ -130,6 +150,9 @@ class Run {
   }
 
   void take_step() {
+    if (config_.train.minutes > 0) {
+      learner_.set_time_share(seconds() / (config_.train.minutes * 60));
+    }
     const double asked = now();
     const auto batches = batches_->next();
     window_waited_ += now() - asked;
@@ -219,12 +242,45 @@ class Run {
   bool evaluate_now(const std::atomic<bool>& stop) {
     if (evaluated_step_ == step_) return true;
     const double began = now();
-    const auto evaluation =
-        evaluate_until(stop, learner_.model(), task_, Split::kValidation,
-                       config_.train.evaluate_batches, 0);
-    if (evaluation) take_evaluation(*evaluation);
+    struct Stopped {};
+    bool finished = true;
+    try {
+      take_evaluation(evaluate(learner_.model(), task_, Split::kValidation,
+                               config_.train.evaluate_batches, /*rounds=*/0,
+                               [&](int64_t done, int64_t all) {
+                                 if (stop) throw Stopped();
+                                 observer_.evaluating(done, all);
+                               }));
+      if (!stop) write_sample();
+    } catch (const Stopped&) {
+      finished = false;
+    }
     window_started_ += now() - began;  // not training time
-    return evaluation.has_value();
+    return finished;
+  }
+
+  // Of offloaded blocks no step can be replayed, and each would bring them all.
+  void write_sample() {
+    const int64_t longest = longest_input(config_);
+    const int64_t length =
+        longest > 0 ? std::min(config_.train.sample_length, longest)
+                    : config_.train.sample_length;
+    if (length == 0 || config_.task.name != TaskKind::kText ||
+        config_.train.offload) {
+      return;
+    }
+    CompletionConfig sample;
+    sample.sampler.seed = static_cast<uint64_t>(config_.train.seed);
+    sample.tokens = kByteTokens;
+    const auto tokens =
+        complete(learner_.model(), at::zeros({1, 0}, at::kLong), length,
+                 sample, [](int64_t) { return true; });
+    std::string text;
+    for (int64_t i = 0; i < length; ++i) {
+      text += static_cast<char>(tokens[0][i].item<int64_t>());
+    }
+    metrics_->write_text(step_, "sample", text);
+    observer_.sampled(step_, text);
   }
 
   void take_evaluation(const Evaluation& evaluation) {
@@ -366,7 +422,12 @@ TrainResult train(const Config& config, const Task& task, const RunPlace& place,
   if (checkpoint) check_data(*checkpoint, data, place, observer);
   finish_saving(place.directory, config.train.keep);
   Run run(config, task, data, place, observer);
-  if (checkpoint) run.restore(*checkpoint);
+  if (checkpoint) {
+    run.restore(*checkpoint);
+    if (run.is_over()) return run.result_before();
+  } else if (!place.parameters.empty()) {
+    run.begin_with(place.parameters);
+  }
   return run.run(stop);
 }
 

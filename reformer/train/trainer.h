@@ -31,12 +31,17 @@ class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void progress(const Progress&) {}
+  // Before each of an evaluation's batches.
+  virtual void evaluating(int64_t /*done*/, int64_t /*all*/) {}
   virtual void evaluated(const Evaluation&) {}
+  // What the model writes by itself: train.sample_length tokens.
+  virtual void sampled(int64_t /*step*/, const std::string& /*text*/) {}
   virtual void saved(int64_t /*step*/) {}
   virtual void warned(const std::string& /*sentence*/) {}
 };
 
-enum class TrainEnd { kSteps, kMinutes, kStopped };
+// kBefore: it was over before it began, and nothing was done.
+enum class TrainEnd { kSteps, kMinutes, kStopped, kBefore };
 
 struct TrainResult {
   TrainEnd end = TrainEnd::kSteps;
@@ -51,6 +56,8 @@ struct RunPlace {
   bool resume = false;
   at::Device device = at::kCPU;
   bool allow_other_data = false;  // than the run began with
+  // What a new run begins with, in place of what config.train.seed draws.
+  std::vector<NamedTensor> parameters = {};
 };
 
 // Trains `config` in `place`. A new run needs a folder that holds none;

@@ -183,9 +183,32 @@ class MistakesTest(unittest.TestCase):
                             "did you mean attention?")
         self.assert_refused(reformer("bnech"), "did you mean bench?")
 
+    def test_without_a_command_there_is_help(self):
+        for command in [], ["bench"], ["reproduce"]:
+            run, helped = reformer(*command), reformer(*command, "--help")
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+            self.assertEqual(run.stdout, helped.stdout)
+            self.assertIn("Subcommands:", run.stdout)
+
+    def test_settings_are_listed(self):
+        run = reformer("settings")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        for words in ("train.steps = 1000\n    a whole number. ",
+                      "model.block = reversible\n    one of reversible, stored, "
+                      "residual. "):
+            self.assertIn(words, run.stdout)
+        self.assertLessEqual(max(map(len, run.stdout.splitlines())), 80)
+        one = reformer("settings", "lsh.rounds").stdout
+        self.assertEqual(one.count(" = "), 1)
+        some = reformer("settings", "task", "--json").stdout.splitlines()
+        keys = [json.loads(line)["key"] for line in some]
+        self.assertTrue(keys and all(key.startswith("task.") for key in keys))
+        table = reformer("settings", "--markdown").stdout.splitlines()
+        self.assertEqual(len(table), 2 + run.stdout.count(" = "))
+        self.assert_refused(reformer("settings", "train.stpes"),
+                            "train.stpes", "the nearest is train.steps")
+
     def test_what_is_missing_is_named(self):
-        self.assert_refused(reformer(), "a command is required: train, ")
-        self.assert_refused(reformer("bench"), "required: attention, ")
         self.assert_refused(attention("--length"), "--length", "value")
 
     def test_what_a_sentence_names_does_not_command_the_terminal(self):

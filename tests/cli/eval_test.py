@@ -30,7 +30,7 @@ class EvalTest(unittest.TestCase):
         cls.temporary = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.temporary.name)
         noise = random.Random(1)
-        text = cls.folder / "text"
+        text = cls.text = cls.folder / "text"
         text.write_bytes(bytes(
             noise.randrange(256) if i % 8 == 0 else 97 + i % 8
             for i in range(40000)))
@@ -49,8 +49,8 @@ class EvalTest(unittest.TestCase):
         self.assertEqual(found.returncode, 0, found.stderr)
         return [json.loads(line) for line in found.stdout.splitlines()]
 
-    def loss(self, folder):
-        [row] = self.rows(folder)
+    def loss(self, folder, *arguments):
+        [row] = self.rows(folder, *arguments)
         return row["loss"]
 
     def test_evaluates_with_other_rounds(self):
@@ -221,15 +221,22 @@ class EvalTest(unittest.TestCase):
                        "float32")
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(sorted(f.name for f in exact.iterdir()),
-                         ["model.safetensors", "state.json"])
+                         ["config.json", "model.safetensors", "state.json"])
+        # No path of this machine goes with it.
+        for file in exact.iterdir():
+            self.assertNotIn(str(self.folder).encode(), file.read_bytes())
         whole = self.loss(self.model)
-        self.assertEqual(self.loss(exact), whole)
+        self.assertEqual(self.loss(exact, "--data", self.text), whole)
         run = reformer("export", self.model, "--out", small)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertLess((small / "model.safetensors").stat().st_size,
                         0.8 * (exact / "model.safetensors").stat().st_size)
-        self.assertAlmostEqual(self.loss(small), whole, delta=0.02)
-        self.assertNotEqual(self.loss(small), whole)
+        rounded = self.loss(small, "--data", self.text)
+        self.assertAlmostEqual(rounded, whole, delta=0.02)
+        self.assertNotEqual(rounded, whole)
+        info = reformer("info", exact)
+        self.assertEqual(info.returncode, 0, info.stderr)
+        self.assertIn("parameters", info.stdout)
         again = reformer("export", self.model, "--out", small)
         self.assertEqual(again.returncode, 1)
         self.assertIn("exists already", again.stderr)

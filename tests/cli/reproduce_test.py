@@ -295,7 +295,7 @@ class Figure4Test(ReproduceTest):
                     break
             process.send_signal(signal.SIGINT)
             screen, errors = process.communicate(timeout=60)
-            self.assertEqual(process.returncode, 0, errors)
+            self.assertEqual(process.returncode, 128 + signal.SIGINT, errors)
             self.assertFalse((out / "figure4.jsonl").exists())
             stops += "stopped and saved; go on with the same" in screen
         self.assertEqual(stops, 2)

@@ -26,8 +26,8 @@ TINY = ["--threads", "1"] + [word for setting in (
 BRIEF = ["--set", "train.steps=2", "--set", "train.warmup=1"]
 BENCH_KEYS = (
     "bench device dtype layers d_model d_ff heads d_head attention block "
-    "length batch rounds local_window optimizer clip parameters_on parameters "
-    "step_s tokens_per_s peak_bytes recorded").split()
+    "length batch rounds local_window optimizer clip offload parameters "
+    "step_s tokens_per_s peak_bytes captured").split()
 
 
 def reformer(*arguments, **settings):
@@ -87,7 +87,7 @@ class RunsTest(unittest.TestCase):
                 if "validation/loss" in line]
 
     def assert_same_as_whole(self, run):
-        # Not assertEqual: it would spend minutes on a picture of the bytes.
+        # Not assertEqual: it would spend minutes on a comparison of the bytes.
         self.assertTrue(self.files(run) == self.files(self.whole), "bytes")
         self.assertTrue(self.losses(run) == self.losses(self.whole), "losses")
         self.assertEqual(self.evaluations(run), self.evaluations(self.whole))
@@ -129,7 +129,7 @@ class RunsTest(unittest.TestCase):
             if sent == signal.SIGHUP:  # from the shell, then from the system
                 process.send_signal(sent)
             said, _ = process.communicate(timeout=60)
-            self.assertEqual(process.returncode, 0)
+            self.assertEqual(process.returncode, 128 + sent)
             self.assertRegex(said, r"stopped after step \d+ and saved")
             process = subprocess.Popen(
                 [PROGRAM, "train", "--resume", "--out", str(self.out()),
@@ -150,7 +150,8 @@ class RunsTest(unittest.TestCase):
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGCONT)
         said, _ = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 0)
+        self.assertIn(process.returncode, (128 + signal.SIGTERM,
+                                           128 + signal.SIGINT))
         self.assertRegex(said, r"stopped after step \d+ and saved")
 
     def test_a_terminal_that_is_closed_is_a_wish_to_stop(self):
@@ -166,7 +167,9 @@ class RunsTest(unittest.TestCase):
         while b"step 5/" not in said:
             said += os.read(terminal, 4096)
         os.close(terminal)
-        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        status = os.waitpid(child, 0)[1]
+        self.assertEqual(os.waitstatus_to_exitcode(status),
+                         128 + signal.SIGHUP)
         saved = sorted(self.out().glob("step-*"))[-1].name
         self.assertGreaterEqual(saved, "step-00000005")
         self.assertEqual(resume(self.out()).returncode, 0)
@@ -261,6 +264,49 @@ class RunsTest(unittest.TestCase):
             self.assertEqual(run.wait(), 0)
         self.assert_same_as_whole(self.out())
 
+    def test_a_run_that_is_over_is_left_alone(self):
+        before = {path: path.stat().st_mtime_ns
+                  for path in self.whole.rglob("*")}
+        run = resume(self.whole)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn(f"done already, after step {STEPS}: nothing to do",
+                      run.stdout)
+        self.assertEqual({path: path.stat().st_mtime_ns
+                          for path in self.whole.rglob("*")}, before)
+
+    def test_a_new_run_begins_with_other_weights(self):
+        first = train(self.out(), "--init", self.whole, "--set",
+                      "train.steps=1", "--set", "train.learning_rate=1e-30")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        weights = "step-00000001/model.safetensors"
+        last = self.whole / f"step-{STEPS:08}/model.safetensors"
+        self.assertTrue((self.out() / weights).read_bytes() ==
+                        last.read_bytes(), "bytes")
+        without_config = self.out().with_name("without")
+        run = reformer("train", "--init", self.whole, "--out", without_config,
+                       "--threads", 1, "--set", "train.steps=1", "--set",
+                       "train.learning_rate=1e-30", "--set", "train.warmup=0")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertTrue((without_config / weights).read_bytes() ==
+                        last.read_bytes(), "bytes")
+        other = self.out().with_name("other")
+        run = train(other, "--init", self.whole, "--set", "model.layers=1")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("checkpoint: this config has", run.stderr)
+
+    def test_the_screen_says_what_is_about_to_happen(self):
+        run = train(self.out(), "--set", "train.steps=3", "--set",
+                    "train.warmup=1")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for words in ("  model   2 reversible layers (lsh), d_model 16",
+                      " parameters\n  data    duplication, made up\n",
+                      "  steps   3 of 64 tokens (2 sequences of 32)",
+                      " MiB predicted, on ",
+                      f"  writes  {self.out()} (all settings: config.json)\n"):
+            self.assertIn(words, run.stdout)
+        self.assertLess(run.stdout.count("\n"), 15)
+        self.assertRegex(run.stderr, r"step 1/3  training loss \d")
+
     def test_the_folder_tells_what_was_run(self):
         config = json.loads((self.whole / "config.json").read_text())
         self.assertEqual(config["train"]["steps"], STEPS)
@@ -300,7 +346,8 @@ class MistakesTest(unittest.TestCase):
                 ("model.heads=3,4", "model.heads"),
                 ("model.attention=lhs", "model.attention", "lhs"),
                 ("lsh.n_buckets=7", "lsh.n_buckets", "7"),
-                ("train.optimizer=sgd", "train.optimizer", "sgd")):
+                ("train.optimizer=sgd", "train.optimizer", "sgd",
+                 "adafactor, adam, adamw, muon")):
             with self.subTest(setting=setting):
                 self.assert_refused_before_any_work(
                     train(self.out, "--set", setting), *words)

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "reformer/base/errors.h"
+#include "reformer/base/input_file.h"
 #include "reformer/io/checkpoint.h"
 #include "tests/io/temporary_folder.h"
 
@@ -39,7 +40,14 @@ TEST(Export, SeveralFilesHoldTheParametersInTheirOrder) {
     EXPECT_LE(entry.file_size(), uint64_t{kMebibyte}) << entry.path();
     ++files;
   }
-  EXPECT_EQ(files, 4);  // 4 tensors each, and state.json
+  // 4 tensors each; state.json, config.json, and the index.
+  EXPECT_EQ(files, 6);
+  const std::string index = read_text(path + "/model.safetensors.index.json");
+  for (const char* entry : {"\"p11\": \"model-00001-of-00003.safetensors\"",
+                            "\"p0\": \"model-00003-of-00003.safetensors\"",
+                            "\"total_size\": 2457600"}) {
+    EXPECT_NE(index.find(entry), std::string::npos) << index;
+  }
   const auto loaded = load_best_checkpoint(path);
   EXPECT_EQ(loaded.step, 17);
   EXPECT_TRUE(loaded.optimizer.empty());
@@ -49,6 +57,21 @@ TEST(Export, SeveralFilesHoldTheParametersInTheirOrder) {
     EXPECT_TRUE(
         at::equal(loaded.parameters[i].value, saved.parameters[i].value));
   }
+}
+
+TEST(Export, NoPathOfTheDataGoesWithIt) {
+  const TemporaryFolder folder;
+  auto saved = some_checkpoint();
+  for (auto* path : {&saved.config.task.data, &saved.config.task.validation,
+                     &saved.config.task.test, &saved.config.task.cache}) {
+    *path = "/home/somebody/text";
+  }
+  export_model(folder / "model", saved, at::kFloat, 0);
+  for (const auto& entry : fs::directory_iterator(folder / "model")) {
+    EXPECT_EQ(read_text(entry.path()).find("somebody"), std::string::npos)
+        << entry.path();
+  }
+  EXPECT_FALSE(fs::exists(folder / "model/model.safetensors.index.json"));
 }
 
 TEST(Export, ALostFileIsNamed) {

@@ -8,9 +8,6 @@
 namespace reformer::kernels::cpu {
 namespace {
 
-// Uniform in (0, 1): never 0, whose logarithm Box-Muller takes.
-double uniform(uint32_t bits) { return (bits + 0.5) * 0x1p-32; }
-
 // Rounds to the nearest bf16, ties to even.
 float round_to_bf16(float x) {
   uint32_t bits = std::bit_cast<uint32_t>(x);

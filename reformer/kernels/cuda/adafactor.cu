@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "reformer/kernels/cuda/launch.h"
+#include "reformer/kernels/cuda/reduce.cuh"
 
 // All parameters are cut into tiles of 32 rows by 256 columns, a block each.
 // Six launches whatever the number of parameters, sums always in the same
@@ -20,8 +21,7 @@ namespace {
 constexpr int kTileRows = 32;
 constexpr int kTileColumns = 256;  // also the threads of a block
 constexpr int kWarps = kTileColumns / 32;
-constexpr float kEpsilon = 1e-30f;
-constexpr double kSmallestScale = 1e-3;
+constexpr float kEpsilon = kAdafactorEpsilon;
 
 struct Totals {
   int64_t tiles = 0;
@@ -112,22 +112,6 @@ struct Tile {
     return (matrix * x.rows + first_row() + row) * x.columns + column;
   }
 };
-
-__device__ float warp_sum(float x) {
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) {
-    x += __shfl_xor_sync(0xffffffff, x, step);
-  }
-  return x;
-}
-
-__device__ double warp_sum(double x) {
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) {
-    x += __shfl_xor_sync(0xffffffff, x, step);
-  }
-  return x;
-}
 
 __global__ void squares_kernel(const AdafactorTensor* tensors, int64_t count,
                                Workspace w) {
@@ -272,7 +256,7 @@ __global__ void scales_kernel(const AdafactorTensor* tensors, Workspace w,
   const double total_w = block_sum(sum_w);
   if (threadIdx.x != 0) return;
   const double n = double(x.matrices) * double(x.rows) * double(x.columns);
-  const double size = fmax(sqrt(total_w / n), kSmallestScale);
+  const double size = fmax(sqrt(total_w / n), kAdafactorSmallestScale);
   w.scales[blockIdx.x] =
       float(learning_rate * size / fmax(1.0, sqrt(total_y / n)));
 }

@@ -3,6 +3,7 @@
 #include <cuda_bf16.h>
 
 #include "reformer/kernels/cuda/launch.h"
+#include "reformer/kernels/cuda/reduce.cuh"
 
 // A warp takes a row at a time; a lane owns columns 4 lane + 128 k .. + 3. A
 // row is read from memory once and found in the first-level cache after that.
@@ -35,14 +36,6 @@ __device__ void store4(__nv_bfloat16* y, float4 v) {
   const __nv_bfloat162 high = __floats2bfloat162_rn(v.z, v.w);
   *reinterpret_cast<uint2*>(y) = {reinterpret_cast<const unsigned&>(low),
                                   reinterpret_cast<const unsigned&>(high)};
-}
-
-__device__ float warp_sum(float x) {
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) {
-    x += __shfl_xor_sync(0xffffffff, x, step);
-  }
-  return x;
 }
 
 __device__ float sum4(float4 v) { return (v.x + v.y) + (v.z + v.w); }

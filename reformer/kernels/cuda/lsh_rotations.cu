@@ -11,9 +11,6 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// Uniform in (0, 1), as the CPU draws it.
-__device__ double uniform(uint32_t bits) { return (bits + 0.5) * 0x1p-32; }
-
 __device__ float round_to_bf16(double x) {
   return __bfloat162float(__float2bfloat16_rn(static_cast<float>(x)));
 }

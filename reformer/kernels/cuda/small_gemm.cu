@@ -2,6 +2,7 @@
 
 #include "reformer/kernels/cuda/eight.cuh"
 #include "reformer/kernels/cuda/launch.h"
+#include "reformer/kernels/cuda/reduce.cuh"
 #include "reformer/kernels/layer_norm.h"
 
 // A warp owns kOutputs rows of the matrices, reads them once and meets all rows
@@ -13,14 +14,6 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kThreads = 32 * kWarps;
 constexpr int kStep = 32 * 8;  // columns that a warp loads at once
-
-__device__ float warp_sum(float x) {
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) {
-    x += __shfl_xor_sync(0xffffffff, x, step);
-  }
-  return x;
-}
 
 // One output of the products, counted over all of them.
 template <class T>

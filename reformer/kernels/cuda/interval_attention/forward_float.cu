@@ -9,23 +9,12 @@
 #include "reformer/kernels/cuda/interval_attention/launch.cuh"
 #include "reformer/kernels/cuda/interval_attention/rows.cuh"
 #include "reformer/kernels/cuda/interval_attention/successors.cuh"
+#include "reformer/kernels/cuda/reduce.cuh"
 
 namespace reformer::kernels::cuda {
 namespace {
 
 constexpr int kWarps = 4;  // rows of a block
-
-template <class T>
-__device__ T warp_sum(T x) {
-  for (int bit = 16; bit > 0; bit /= 2) x += __shfl_xor_sync(kAllLanes, x, bit);
-  return x;
-}
-__device__ float warp_max(float x) {
-  for (int bit = 16; bit > 0; bit /= 2) {
-    x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, bit));
-  }
-  return x;
-}
 
 __device__ float4 at4(const float* row, int c) {
   return *reinterpret_cast<const float4*>(row + c);

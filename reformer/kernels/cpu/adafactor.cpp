@@ -1,12 +1,22 @@
-#include "reformer/optim/adafactor_matrices.h"
+#include "reformer/kernels/adafactor.h"
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
-#include "reformer/optim/adafactor_rule.h"
-#include "reformer/optim/chunks.h"
+#include "reformer/base/chunks.h"
 
-namespace reformer {
+namespace reformer::kernels::cpu {
 namespace {
+
+// What y is multiplied by, from the sums of the squares of w and y: the update
+// is clipped at an RMS of 1.
+double scale_of(double learning_rate, double sum_w, double sum_y,
+                int64_t elements) {
+  const double n = static_cast<double>(elements);
+  const double size = std::max(std::sqrt(sum_w / n), kAdafactorSmallestScale);
+  return learning_rate * size / std::max(1.0, std::sqrt(sum_y / n));
+}
 
 // A task's rows. Each block of rows has its own sums of columns, which are
 // added afterwards: with at least 16 rows a block they cost little beside g.
@@ -15,21 +25,20 @@ constexpr int64_t kLeastRows = 16;
 template <class T>
 class MatrixUpdate {
  public:
-  MatrixUpdate(const AdafactorMatrices<T>& x, double beta2)
+  explicit MatrixUpdate(const AdafactorCpuArgs<T>& x)
       : x_(x),
-        beta2_(beta2),
         block_rows_(std::max(kLeastRows, kChunkElements / x.columns)),
         blocks_(ceil_div(x.rows, block_rows_)),
         row_factors_(x.matrices * x.rows),
         column_factors_(x.matrices * x.columns) {}
 
-  void run(double learning_rate) {
+  void run() {
     const double sum_w = accumulate_moments();
     const double sum_y = sum_over_tasks(x_.matrices * blocks_, [&](int64_t t) {
       return sum_of_updates(block(t));
     });
-    const double scale = adafactor_scale(learning_rate, sum_w, sum_y,
-                                         x_.matrices * x_.rows * x_.columns);
+    const double scale = scale_of(x_.learning_rate, sum_w, sum_y,
+                                  x_.matrices * x_.rows * x_.columns);
     parallel_tasks(x_.matrices * blocks_,
                    [&](int64_t t) { subtract(block(t), scale); });
   }
@@ -114,7 +123,7 @@ class MatrixUpdate {
   }
 
   T mixed(T moment, double mean) const {
-    return static_cast<T>(beta2_ * moment + (1 - beta2_) * mean);
+    return static_cast<T>(x_.beta2 * moment + (1 - x_.beta2) * mean);
   }
 
   double sum_of_updates(const Block& rows) const {
@@ -149,23 +158,62 @@ class MatrixUpdate {
     }
   }
 
-  const AdafactorMatrices<T>& x_;
-  double beta2_;
+  const AdafactorCpuArgs<T>& x_;
   int64_t block_rows_;
   int64_t blocks_;                 // of one matrix
   std::vector<T> row_factors_;     // [matrices, rows]
   std::vector<T> column_factors_;  // [matrices, columns]
 };
 
-}  // namespace
-
+// Updates v on the way.
 template <class T>
-void update_matrices(const AdafactorMatrices<T>& x, double beta2,
-                     double learning_rate) {
-  MatrixUpdate<T>(x, beta2).run(learning_rate);
+double sum_of_updates(int64_t n, double beta2, const T* g, T* v) {
+  const T keep = static_cast<T>(beta2);
+  const T gain = static_cast<T>(1 - beta2);
+  const T epsilon = static_cast<T>(kAdafactorEpsilon);
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = 0; j < n; ++j) {
+    v[j] = keep * v[j] + gain * (g[j] * g[j] + epsilon);
+    const double y = g[j] / std::sqrt(v[j]);
+    sum += y * y;
+  }
+  return sum;
 }
 
-template void update_matrices(const AdafactorMatrices<float>&, double, double);
-template void update_matrices(const AdafactorMatrices<double>&, double, double);
+template <class T>
+void subtract(int64_t n, T scale, T* w, const T* g, const T* v) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) w[j] -= scale * g[j] / std::sqrt(v[j]);
+}
 
-}  // namespace reformer
+template <class T>
+void update_vector(int64_t n, double beta2, double rate, T* w, const T* g,
+                   T* v) {
+  const double sum_w = sum_over_chunks(n, [&](int64_t begin, int64_t end) {
+    return sum_of_squares(w + begin, end - begin);
+  });
+  const double sum_y = sum_over_chunks(n, [&](int64_t begin, int64_t end) {
+    return sum_of_updates(end - begin, beta2, g + begin, v + begin);
+  });
+  const T scale = static_cast<T>(scale_of(rate, sum_w, sum_y, n));
+  for_each_chunk(n, [&](int64_t begin, int64_t end) {
+    subtract(end - begin, scale, w + begin, g + begin, v + begin);
+  });
+}
+
+template <class T>
+void update(const AdafactorCpuArgs<T>& x) {
+  if (x.r != nullptr) {
+    MatrixUpdate<T>(x).run();
+  } else {
+    update_vector(x.columns, x.beta2, x.learning_rate, x.w, x.g, x.c);
+  }
+}
+
+}  // namespace
+
+void adafactor(const AdafactorCpuArgs<float>& args) { update(args); }
+void adafactor(const AdafactorCpuArgs<double>& args) { update(args); }
+
+}  // namespace reformer::kernels::cpu

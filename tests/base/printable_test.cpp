@@ -1,8 +1,8 @@
-#include "cli/screen/printable.h"
+#include "reformer/base/printable.h"
 
 #include <gtest/gtest.h>
 
-namespace reformer::cli {
+namespace reformer {
 namespace {
 
 const std::string kReplaced = "\xEF\xBF\xBD";
@@ -35,4 +35,4 @@ TEST(Printable, IsNoLongerThanAsked) {
 }
 
 }  // namespace
-}  // namespace reformer::cli
+}  // namespace reformer

@@ -1,9 +1,10 @@
-#include "cli/screen/printable.h"
+#include "reformer/base/printable.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
-namespace reformer::cli {
+namespace reformer {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
@@ -60,4 +61,15 @@ std::string printable(std::string_view text, size_t most) {
   return result;
 }
 
-}  // namespace reformer::cli
+std::string printable_lines(std::string_view text, std::string_view indent) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    result.append(indent).append(printable(text.substr(0, end), text.size()));
+    result += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return result;
+}
+
+}  // namespace reformer
