@@ -13,9 +13,9 @@
 #include "cli/process/machine.h"
 #include "cli/process/stop_signal.h"
 #include "cli/screen/output.h"
-#include "reformer/base/printable.h"
 #include "reformer/base/errors.h"
 #include "reformer/base/note.h"
+#include "reformer/base/printable.h"
 
 namespace reformer::cli {
 namespace {
@@ -52,7 +52,7 @@ int run(int argc, char** argv) {
     return fail(kWrongUsage, advice_on(app, error));
   }
   if (!action) {  // `reformer`, `reformer bench`
-    print(deepest_command(app).help());
+    print(app.help());
     return 0;
   }
   action();

@@ -30,7 +30,7 @@ Batch random_batch(const Config& config, uint64_t seed) {
 }  // namespace
 
 StepMeasurement measure_step(const Config& config, at::Device device,
-                             int64_t replays, bool profile) {
+                             int64_t repeats, bool profile) {
   const MemoryMeter meter(device);
   Learner learner(config, placement_on(device, config.train.precision));
   int64_t step = 0;
@@ -58,7 +58,7 @@ StepMeasurement measure_step(const Config& config, at::Device device,
   };
   take_steps();
   StepMeasurement measured;
-  measured.step_s = median_seconds(replays, take_steps) / double(steps);
+  measured.step_s = median_seconds(repeats, take_steps) / double(steps);
   measured.tokens_per_s = double(tokens) / measured.step_s;
   measured.peak_bytes = meter.peak_bytes();
   measured.captured = learner.captured();

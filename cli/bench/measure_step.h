@@ -21,9 +21,9 @@ struct StepMeasurement {
 
 // Everything that a step of `reformer train` does, on random tokens: forward,
 // backward, clipping, optimizer. The first warms up, and makes the optimizer's
-// state; the median of `replays` counts (0: enough of them). With `profile`,
+// state; the median of `repeats` counts (0: enough of them). With `profile`,
 // also where a GPU's time goes, by kernel.
 StepMeasurement measure_step(const Config& config, at::Device device,
-                             int64_t replays, bool profile = false);
+                             int64_t repeats, bool profile = false);
 
 }  // namespace reformer::cli

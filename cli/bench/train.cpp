@@ -21,7 +21,7 @@ struct TrainBench {
   std::vector<std::string> assignments;
   std::vector<int64_t> lengths;  // empty: the config's
   int64_t batch = 0;             // 0: the config's
-  int64_t replays = 0;
+  int64_t repeats = 0;
   std::string device = "auto";
   int64_t threads = 0;
   bool json = false;
@@ -98,7 +98,7 @@ void bench_train(const TrainBench& options) {
     const Config config = config_of(options, length);
     report.progress("length " + std::to_string(config.train.length));
     const auto measured =
-        measure_step(config, device, options.replays, options.profile);
+        measure_step(config, device, options.repeats, options.profile);
     report.text(table_row(
         kColumns,
         {std::to_string(config.train.length),
@@ -136,7 +136,7 @@ void add_bench_train(CLI::App& bench, Action& action) {
         ->type_name("N");
   };
   number("--batch", options->batch, "sequences a step [the config's]");
-  number("--replays", options->replays,
+  number("--repeats", options->repeats,
          "steps to time, of which the median counts [enough]");
   add_machine_options(app, options->device, options->threads);
   app.add_flag("--json", options->json, "one JSON object a line on stdout");

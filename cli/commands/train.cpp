@@ -12,6 +12,7 @@
 #include "cli/screen/progress.h"
 #include "cli/screen/train_screen.h"
 #include "reformer/base/errors.h"
+#include "reformer/config/config_json.h"
 #include "reformer/io/checkpoint.h"
 #include "reformer/train/trainer.h"
 
@@ -42,7 +43,8 @@ const std::vector<std::string> kChangeable = {"train.steps",
                                               "train.learning_rate"};
 
 void require_changeable(const std::string& assignment) {
-  const std::string key = assignment.substr(0, assignment.find('='));
+  const std::string key =
+      current_key(assignment.substr(0, assignment.find('=')));
   if (std::find(kChangeable.begin(), kChangeable.end(), key) !=
       kChangeable.end()) {
     return;

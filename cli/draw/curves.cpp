@@ -143,8 +143,8 @@ Script x_axis(const std::vector<Curve>& curves, bool doubling) {
 
 // Never over the curves: below the axes, or beside them where there are many.
 Literal key(const std::vector<Curve>& curves) {
-  return curves.size() > kKeyBelow ? "set key outside spacing 1.3\n"
-                                   : "set key below spacing 1.3\n";
+  if (curves.size() > kKeyBelow) return "set key outside spacing 1.3\n";
+  return "set key below spacing 1.3\n";
 }
 
 double shown(double value) { return is_drawn(value) ? value : NAN; }

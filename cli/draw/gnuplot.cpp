@@ -13,9 +13,9 @@
 #include <memory>
 #include <string_view>
 
-#include "reformer/base/printable.h"
 #include "reformer/base/atomic_file.h"
 #include "reformer/base/errors.h"
+#include "reformer/base/printable.h"
 
 extern char** environ;
 

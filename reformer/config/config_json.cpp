@@ -279,6 +279,13 @@ void set_config_value(Config& config, const std::string& assignment) {
   if (!found) throw_unknown(key);
 }
 
+std::string current_key(const std::string& key) {
+  for (const auto& renamed : kRenamed) {
+    if (key == renamed.old_key) return renamed.key;
+  }
+  return key;
+}
+
 std::vector<SettingHelp> settings_help() {
   std::vector<SettingHelp> help;
   Config().visit([&](const char* key, auto& setting, const char* meaning) {

@@ -27,6 +27,9 @@ std::string config_to_json(const Config& config);
 // line (lists: 64,64,3).
 void set_config_value(Config& config, const std::string& assignment);
 
+// What a setting is called now: another name where older programs had this one.
+std::string current_key(const std::string& key);
+
 // Every key with its default, what it may be and what it means, for help texts.
 struct SettingHelp {
   std::string key;

@@ -29,6 +29,7 @@ bool is_of_killed_run(const fs::path& path) {
 
 RunLock create_run_directory(const std::string& directory,
                              const Config& config) {
+  const std::string settings = config_to_json(config) + "\n";  // may throw
   return with_errors([&] {
     const fs::path run(directory);
     fs::create_directories(run);
@@ -45,7 +46,7 @@ RunLock create_run_directory(const std::string& directory,
             ": already holds a run; go on with it (--resume) or choose another "
             "folder");
     remove_leftovers(run);
-    write_file_atomically(run / kConfigFile, config_to_json(config) + "\n");
+    write_file_atomically(run / kConfigFile, settings);
     return lock;
   });
 }

@@ -3,6 +3,7 @@ import json
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -209,6 +210,19 @@ class EvalTest(unittest.TestCase):
                           "--length", 1)
         self.assertEqual(prompt.returncode, 0, prompt.stderr)
         self.assertRegex(prompt.stdout, r"^\d+ ?$")
+
+    def test_an_evaluation_that_is_interrupted_says_so(self):
+        with subprocess.Popen(
+                [PROGRAM, "eval", str(self.model), "--threads", "1", "--length",
+                 "16", "--rounds", "64,65,66,67,68,69,70,71,72"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                text=True) as run:
+            for line in run.stderr:
+                if "evaluating with" in line:
+                    break
+            run.send_signal(signal.SIGINT)
+            run.communicate(timeout=60)
+            self.assertEqual(run.returncode, 128 + signal.SIGINT)
 
     def test_standard_input_is_read_once(self):
         run = reformer("eval", self.model, "--data", "-", "--length", "64,128")

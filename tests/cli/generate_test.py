@@ -13,7 +13,7 @@ FOLDER = None
 BENCH_KEYS = (
     "bench device dtype batch layers d_model d_ff heads attention rounds "
     "chunk_length local_window train_length position token_s tokens_per_s "
-    "read_s recorded").split()
+    "read_s captured").split()
 
 
 def reformer(*arguments, **settings):

@@ -45,6 +45,12 @@ def resume(out, *arguments):
                     *arguments)
 
 
+def tensors(file):
+    """The bytes behind a safetensors header, which tells the step, too."""
+    text = file.read_bytes()
+    return text[8 + int.from_bytes(text[:8], "little"):]
+
+
 def as_from_a_terminal():
     """Tests may run under nohup, which has its children ignore SIGHUP."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -241,7 +247,7 @@ class RunsTest(unittest.TestCase):
         self.assertEqual(begun.returncode, 0, begun.stderr)
         run = reformer("train", "--resume", "--out", self.out(), "--threads",
                        1, "--set", f"train.steps={STEPS}", "--set",
-                       "train.parameters=host")
+                       "train.offload=true")
         self.assertEqual(run.returncode, 0, run.stderr)
         # Step 100 was evaluated as the last one: losses are those of whole.
         self.assertTrue(self.files(self.out()) == self.files(self.whole))
@@ -279,16 +285,14 @@ class RunsTest(unittest.TestCase):
                       "train.steps=1", "--set", "train.learning_rate=1e-30")
         self.assertEqual(first.returncode, 0, first.stderr)
         weights = "step-00000001/model.safetensors"
-        last = self.whole / f"step-{STEPS:08}/model.safetensors"
-        self.assertTrue((self.out() / weights).read_bytes() ==
-                        last.read_bytes(), "bytes")
+        last = self.whole / "best/model.safetensors"
+        self.assertTrue(tensors(self.out() / weights) == tensors(last))
         without_config = self.out().with_name("without")
         run = reformer("train", "--init", self.whole, "--out", without_config,
                        "--threads", 1, "--set", "train.steps=1", "--set",
                        "train.learning_rate=1e-30", "--set", "train.warmup=0")
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertTrue((without_config / weights).read_bytes() ==
-                        last.read_bytes(), "bytes")
+        self.assertTrue(tensors(without_config / weights) == tensors(last))
         other = self.out().with_name("other")
         run = train(other, "--init", self.whole, "--set", "model.layers=1")
         self.assertEqual(run.returncode, 1)
@@ -540,6 +544,27 @@ class MistakesTest(unittest.TestCase):
             run = train(self.out, "--data", "-", *BRIEF, config="text",
                         stdin=text)
         self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_a_model_of_text_writes_after_each_evaluation(self):
+        self.text.write_bytes(b"ab\x1b[2J\n" * 400)
+        run = train(self.out, "--data", self.text, "--set",
+                    "train.sample_length=40", "--set", "train.steps=20",
+                    "--set", "train.evaluate_every=10", config="text")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for step in 10, 20:
+            self.assertIn(f"step {step}: the model writes\n  | ", run.stdout)
+        self.assertNotIn("\x1b", run.stdout)
+        # For TensorBoard, too; and the weights do not depend on it.
+        [events] = self.out.glob("events.out.tfevents.*")
+        self.assertEqual(events.read_bytes().count(b"\x0a\x04text"), 2)
+        other = self.root / "without"
+        run = train(other, "--data", self.text, "--set", "train.steps=20",
+                    "--set", "train.evaluate_every=10", config="text")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertNotIn("the model writes", run.stdout)
+        name = "step-00000020/model.safetensors"
+        self.assertTrue((self.out / name).read_bytes() ==
+                        (other / name).read_bytes(), "bytes")
 
     def test_a_run_finds_its_text_from_any_folder(self):
         run = train(self.out, "--data", "text", *BRIEF, config="text",

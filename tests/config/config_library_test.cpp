@@ -127,5 +127,43 @@ TEST(ConfigLibrary, AnUnknownNameIsAnErrorThatListsTheKnownOnes) {
   expect_contains(error_of("mine.json"), "No such file or directory");
 }
 
+void write(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
+
+TEST(LoadConfig, MayBeginWithAnother) {
+  const std::string folder = testing::TempDir();
+  write(folder + "/child.json",
+        R"({"base": "parent.json", "train": {"steps": 7}})");
+  write(folder + "/parent.json",
+        R"({"base": "text", "train": {"steps": 5, "warmup": 3}})");
+  const auto child = load_config(folder + "/child.json");
+  const auto text = load_config("text");
+  EXPECT_EQ(child.train.steps, 7);
+  EXPECT_EQ(child.train.warmup, 3);
+  EXPECT_EQ(child.model.layers, text.model.layers);
+  EXPECT_EQ(child.train.learning_rate, text.train.learning_rate);
+}
+
+TEST(LoadConfig, BasesThatAreNoneAreErrors) {
+  const std::string folder = testing::TempDir();
+  const std::string path = folder + "/loop.json";
+  const auto error_with = [&](const std::string& base) -> std::string {
+    write(path, R"({"base": )" + base + "}");
+    try {
+      load_config(path);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_NE(error_with("\"loop.json\"").find("at most 8 configs"),
+            std::string::npos);
+  EXPECT_NE(error_with("\"missing.json\"").find("missing.json"),
+            std::string::npos);
+  EXPECT_NE(error_with("3").find("base: a config's name is required, got 3"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace reformer

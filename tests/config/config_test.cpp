@@ -170,9 +170,9 @@ TEST(ConfigJson, AWrongTypeIsAnErrorThatNamesWhatIsRequired) {
   required(R"({"model": {"axial_shape": [1, "2"]}})",
            "model.axial_shape: a list of integers is required, got [1,\"2\"]");
   required(R"({"lsh": {"window": 3}})",
-           "lsh.window: a string is required, got 3");
+           "lsh.window: one of chunk, trailing is required, got 3");
   required(R"({"lsh": {"window": "wide"}})",
-           "lsh.window: chunk or trailing is required, got 'wide'");
+           "lsh.window: one of chunk, trailing is required, got 'wide'");
   required(R"({"model": 3})",
            "model: an object of settings is required, got 3");
   required(R"({"model": {"layers": {"x": 1}}})",
@@ -269,7 +269,7 @@ TEST(SetConfigValue, MistakesAreErrors) {
   EXPECT_EQ(error("model.axial_shape=64;64"),
             "model.axial_shape: a list of integers is required, got \"64;64\"");
   expect_contains(error("model=3"), "unknown key 'model'");
-  expect_contains(error("lsh.window=wide"), "chunk or trailing");
+  expect_contains(error("lsh.window=wide"), "one of chunk, trailing");
 }
 
 TEST(SettingsHelp, TheDefaultsItShowsCanBeSet) {

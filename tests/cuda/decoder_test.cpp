@@ -165,8 +165,8 @@ TEST(CudaDecoder, Bfloat16EqualsTheWholePassToItsRounding) {
 
 TEST(CudaDecoder, MatricesKeptAsProductsTakeThemGiveTheSameBits) {
   const auto config = small_config("lsh,local,full");
-  const auto trained = placement_on(kFloat32.device, "bfloat16");
-  const auto used = placement_for_use(kFloat32.device, "bfloat16");
+  const auto trained = placement_on(kFloat32.device, Precision::kBfloat16);
+  const auto used = placement_for_use(kFloat32.device, Precision::kBfloat16);
   const LanguageModel large(config, trained);
   const LanguageModel small(config, used);
   const auto bytes = [](const LanguageModel& model) {

@@ -113,7 +113,7 @@ TEST(CudaBucketMembers, WriteNothingOutsideForBucketsOutOfRange) {
   members.append(ids, {0}, {100});
   synchronize(kGpu);
   std::vector<int32_t> counts(kBuckets);
-  ASSERT_EQ(cudaMemcpy(counts.data(), members.rings().counts,
+  ASSERT_EQ(cudaMemcpy(counts.data(), members.history().counts,
                        counts.size() * sizeof(int32_t), cudaMemcpyDefault),
             cudaSuccess);
   EXPECT_EQ(counts, (std::vector<int32_t>{0, 0, 0, 0, 0, 100}));

@@ -90,8 +90,7 @@ TEST_F(CudaLearner, TakesTheCpusStepsInFloat32) {
     for (const std::string optimizer : {"adamw", "adafactor"}) {
       auto config = small_config(attention);
       config.train.optimizer = optimizer;
-      config.train.learning_rate =
-          optimizer == OptimizerKind::kAdamw ? 1e-3 : 1e-2;
+      config.train.learning_rate = optimizer == "adamw" ? 1e-3 : 1e-2;
       Learner here(config);
       Learner there(config, {kGpu, at::kFloat});
       const auto expected = losses(here, config, 5);
@@ -324,7 +323,7 @@ TEST_F(CudaLearner, ParametersOnTheHostEqualResidentOnesBitForBit) {
             found.push_back(step.read().sums.loss);
             found.push_back(step.read().norm);
           }
-          learner.settle();
+          learner.synchronize();
           return found;
         };
         EXPECT_EQ(numbers(resident), numbers(visiting))
@@ -364,7 +363,7 @@ std::vector<at::Tensor> gradients_of(Learner& learner, const Batch& batch) {
   learner.gradients({batch}, 1).read();
   std::vector<at::Tensor> gradients;
   for (const auto& parameter : learner.model().parameters()) {
-    gradients.push_back(parameter.gradient.to(at::kDouble));
+    gradients.push_back(parameter.gradient().to(at::kDouble));
   }
   return gradients;
 }

@@ -34,7 +34,7 @@ std::vector<at::Tensor> trained(const Config& config, int64_t steps) {
     learner.gradients(batches, step);
     learner.apply(step);
   }
-  learner.settle();
+  learner.synchronize();
   std::vector<at::Tensor> values;
   for (const auto& parameter : learner.model().parameters()) {
     values.push_back(parameter.value.detach().cpu());

@@ -32,7 +32,7 @@ Config small_config(const std::string& optimizer) {
   config.train.length = 128;
   config.train.steps = kSteps;
   config.train.optimizer = optimizer;
-  config.train.learning_rate = optimizer == OptimizerKind::kAdamw ? 1e-3 : 1e-2;
+  config.train.learning_rate = optimizer == "adamw" ? 1e-3 : 1e-2;
   config.train.evaluate_batches = 1;
   config.train.precision = "float32";
   return config;

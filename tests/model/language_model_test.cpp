@@ -129,7 +129,7 @@ TEST(LanguageModel, AddsTheGradientsOfOneBatchToThoseOfTheNext) {
   model.train(tokens, some.logical_not(), training_pass(), scale);
   for (size_t i = 0; i < together.gradients.size(); ++i) {
     const auto& [name, gradient] = together.gradients[i];
-    EXPECT_LE(relative_error(model.parameters()[i].gradient, gradient), 1e-11)
+    EXPECT_LE(relative_error(model.parameters()[i].gradient(), gradient), 1e-11)
         << name;
   }
 }

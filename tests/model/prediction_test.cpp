@@ -28,7 +28,8 @@ TEST(KeysPerQuery, OfLshAreThoseOfRandomVectorsOrSomewhatFewer) {
         config.lsh.local_window = window;
         config.lsh.n_buckets = n_buckets;
         const double ratio =
-            measured_keys(config.lsh) / expected_keys_per_query(config, "lsh");
+            measured_keys(config.lsh) /
+            expected_keys_per_query(config, AttentionKind::kLsh);
         EXPECT_GE(ratio, 0.9) << rounds << " " << window << " " << n_buckets;
         EXPECT_LE(ratio, 1.6) << rounds << " " << window << " " << n_buckets;
       }
@@ -48,11 +49,14 @@ TEST(KeysPerQuery, OfWindowsAndOfEverythingAreCounted) {
     chunk += double(i < 50 ? i : 50 + i % 50) / 1000;
     everything += double(i) / 1000;
   }
-  EXPECT_NEAR(expected_keys_per_query(config, "local"), trailing, 1);
-  EXPECT_NEAR(expected_keys_per_query(config, "full"), everything, 1);
-  EXPECT_NEAR(expected_keys_per_query(config, "full_shared_qk"), everything, 1);
+  EXPECT_NEAR(expected_keys_per_query(config, AttentionKind::kLocal), trailing,
+              1);
+  EXPECT_NEAR(expected_keys_per_query(config, AttentionKind::kFull), everything,
+              1);
+  EXPECT_NEAR(expected_keys_per_query(config, AttentionKind::kFullSharedQk),
+              everything, 1);
   config.lsh.window = Window::kChunk;
-  EXPECT_NEAR(expected_keys_per_query(config, "local"), chunk, 1);
+  EXPECT_NEAR(expected_keys_per_query(config, AttentionKind::kLocal), chunk, 1);
 }
 
 TEST(Flops, AreThoseOfTheProductsWrittenOut) {

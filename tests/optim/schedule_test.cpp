@@ -80,5 +80,22 @@ TEST(LearningRate, RefusesAnUnknownSchedule) {
   EXPECT_THROW(learning_rate_at(config_of("linear", 0), 1), Error);
 }
 
+TEST(Schedule, TheCosineEndsWithTheTime) {
+  auto config = config_of("cosine", 10);
+  config.steps = 1000000;
+  double before = learning_rate_at(config, 20, 0.1);
+  for (const double share : {0.3, 0.7, 0.99}) {
+    const double rate = learning_rate_at(config, 20, share);
+    EXPECT_LT(rate, before) << share;
+    before = rate;
+  }
+  EXPECT_NEAR(learning_rate_at(config, 20, 1), 0, 1e-12);
+  EXPECT_NEAR(learning_rate_at(config, 20, 1.5), 0, 1e-12);
+  for (const char* other : {"constant", "rsqrt"}) {
+    config.schedule = other;
+    EXPECT_EQ(learning_rate_at(config, 20, 0.9), learning_rate_at(config, 20));
+  }
+}
+
 }  // namespace
 }  // namespace reformer

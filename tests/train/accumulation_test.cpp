@@ -36,7 +36,7 @@ Step step_in_batches(const Config& config, const std::vector<int64_t>& sizes) {
   const auto batches = cut(random_tokens(config, 1), sizes);
   Step step{learner.gradients(batches, kStep).read().sums, {}};
   for (const auto& parameter : learner.model().parameters()) {
-    step.gradients.push_back({parameter.name, parameter.gradient.clone()});
+    step.gradients.push_back({parameter.name, parameter.gradient().clone()});
   }
   return step;
 }

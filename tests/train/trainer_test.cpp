@@ -191,7 +191,8 @@ TEST_F(TrainerTest, WhatIsDoneIsNotEvaluatedAgain) {
   const auto before = told("run");
   const Telling failing(config,
                         [](bool, int64_t) { throw Error("asked for data"); });
-  EXPECT_EQ(run(config, failing, "run", /*resume=*/true).end, TrainEnd::kSteps);
+  EXPECT_EQ(run(config, failing, "run", /*resume=*/true).end,
+            TrainEnd::kBefore);
   EXPECT_EQ(told("run"), before);
 }
 
