@@ -14,7 +14,7 @@ build = @cmake --build --parallel $(JOBS) --preset
 # Inputs for each fuzzer.
 RUNS ?= 1000000
 
-.PHONY: all demo test test-asan test-tsan fuzz bench format clean help setup
+.PHONY: all demo test test-asan test-tsan fuzz bench format lint clean help setup
 .DEFAULT_GOAL := all
 
 all: setup  ## build build/reformer and the library (this is plain `make`)
@@ -59,6 +59,10 @@ format:  ## clang-format all sources in place
 	@tools/setup clang-format
 	@git ls-files -co --exclude-standard -- '*.h' '*.cpp' '*.cu' '*.cuh' \
 	  | xargs clang-format -i
+
+lint: setup  ## check formatting, layers, documents; clang-tidy what changed
+	@tools/setup clang-format clang-tidy
+	@tools/lint $(SINCE)
 
 clean:  ## remove build/ (LibTorch stays in third_party/)
 	@rm -rf build

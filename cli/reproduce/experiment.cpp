@@ -6,10 +6,10 @@
 #include "cli/reproduce/synthetic_text.h"
 #include "cli/reproduce/train_or_resume.h"
 #include "cli/screen/output.h"
-#include "reformer/base/printable.h"
 #include "cli/screen/table.h"
 #include "reformer/base/atomic_file.h"
 #include "reformer/base/errors.h"
+#include "reformer/base/printable.h"
 #include "reformer/io/metrics.h"
 
 namespace reformer::cli {

@@ -8,11 +8,11 @@
 
 #include "cli/options/config_options.h"
 #include "cli/reproduce/json_numbers.h"
-#include "reformer/base/printable.h"
 #include "reformer/base/atomic_file.h"
 #include "reformer/base/errors.h"
 #include "reformer/base/input_file.h"
 #include "reformer/base/json_text.h"
+#include "reformer/base/printable.h"
 #include "reformer/config/config_json.h"
 #include "reformer/config/config_library.h"
 

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reformer/base/printable.h"
 #include "reformer/base/errors.h"
+#include "reformer/base/printable.h"
 
 namespace reformer::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "reformer/base/printable.h"
 #include "reformer/base/errors.h"
+#include "reformer/base/printable.h"
 
 namespace reformer::cli {
 namespace {

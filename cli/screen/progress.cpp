@@ -24,8 +24,8 @@ void TimedProgress::operator()(int64_t done, int64_t all) {
   const double seconds = begun_.seconds();
   if (shown_ >= 0 && seconds - shown_ < 1) return;
   shown_ = seconds;
-  std::string text = what_ + ": " + std::to_string(done) + " of " +
-                     std::to_string(all);
+  std::string text =
+      what_ + ": " + std::to_string(done) + " of " + std::to_string(all);
   if (done > 0) {
     const double left = seconds / double(done) * double(all - done);
     text += ", " + duration(left) + " left";

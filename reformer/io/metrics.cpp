@@ -188,8 +188,8 @@ void MetricsWriter::write(int64_t step, const Scalars& scalars) {
 void MetricsWriter::write_text(int64_t step, const std::string& name,
                                const std::string& text) {
   constexpr std::string_view kCode = "    ";  // Markdown's
-  files_->events.append(tensorboard_text_record(
-      now(), step, name, printable_lines(text, kCode)));
+  files_->events.append(
+      tensorboard_text_record(now(), step, name, printable_lines(text, kCode)));
 }
 
 std::vector<MetricsLine> read_metrics(const std::string& directory) {

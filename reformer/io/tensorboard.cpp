@@ -113,15 +113,14 @@ std::string tensorboard_restart_record(double wall_time, int64_t step) {
 std::string tensorboard_text_record(double wall_time, int64_t step,
                                     const std::string& name,
                                     const std::string& text) {
-  constexpr int64_t kString = 7;  // of DataType
+  constexpr int64_t kString = 7;                                  // of DataType
   const std::string shape = bytes_field(2, integer_field(1, 1));  // [1]
-  const std::string tensor = integer_field(1, kString) +
-                             bytes_field(2, shape) + bytes_field(8, text);
+  const std::string tensor =
+      integer_field(1, kString) + bytes_field(2, shape) + bytes_field(8, text);
   const std::string plugin = bytes_field(1, bytes_field(1, "text"));
-  const std::string value = bytes_field(1, name) + bytes_field(8, tensor) +
-                            bytes_field(9, plugin);
-  return framed(
-      event(wall_time, step, bytes_field(5, bytes_field(1, value))));
+  const std::string value =
+      bytes_field(1, name) + bytes_field(8, tensor) + bytes_field(9, plugin);
+  return framed(event(wall_time, step, bytes_field(5, bytes_field(1, value))));
 }
 
 std::string tensorboard_scalars_record(double wall_time, int64_t step,

@@ -25,8 +25,8 @@ double learning_rate_at(const TrainConfig& config, int64_t step,
   if (config.schedule == ScheduleKind::kConstant) return warmed;
   if (config.schedule == ScheduleKind::kRsqrt)
     return warmed / std::sqrt(std::max(t, w));
-  const double progress = std::max(progress_after_warmup(config, step),
-                                   std::min(time_share, 1.0));
+  const double progress =
+      std::max(progress_after_warmup(config, step), std::min(time_share, 1.0));
   const double turn = std::numbers::pi * progress;
   return warmed * (1 + std::cos(turn)) / 2;
 }

@@ -99,8 +99,7 @@ at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
   model_.zero_gradients();
   if (offload_) {
     offload_->begin_step(
-        learning_rate_at(train_, static_cast<int64_t>(pass.step),
-                                         time_share_),
+        learning_rate_at(train_, static_cast<int64_t>(pass.step), time_share_),
         static_cast<int64_t>(batches.size()), train_.clip);
   }
   at::Tensor sums;

@@ -262,9 +262,9 @@ class Run {
   // Of offloaded blocks no step can be replayed, and each would bring them all.
   void write_sample() {
     const int64_t longest = longest_input(config_);
-    const int64_t length =
-        longest > 0 ? std::min(config_.train.sample_length, longest)
-                    : config_.train.sample_length;
+    const int64_t length = longest > 0
+                               ? std::min(config_.train.sample_length, longest)
+                               : config_.train.sample_length;
     if (length == 0 || config_.task.name != TaskKind::kText ||
         config_.train.offload) {
       return;
@@ -272,9 +272,8 @@ class Run {
     CompletionConfig sample;
     sample.sampler.seed = static_cast<uint64_t>(config_.train.seed);
     sample.tokens = kByteTokens;
-    const auto tokens =
-        complete(learner_.model(), at::zeros({1, 0}, at::kLong), length,
-                 sample, [](int64_t) { return true; });
+    const auto tokens = complete(learner_.model(), at::zeros({1, 0}, at::kLong),
+                                 length, sample, [](int64_t) { return true; });
     std::string text;
     for (int64_t i = 0; i < length; ++i) {
       text += static_cast<char>(tokens[0][i].item<int64_t>());

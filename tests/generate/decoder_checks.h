@@ -105,7 +105,8 @@ inline void expect_steps_equal_the_whole(const LanguageModel& model,
   };
   Decoder decoder(model, batch);
   auto first = part_of(buckets, std::vector<int64_t>(batch, 0), longest + 1);
-  const auto read = decoder.prefill(tokens.narrow(1, 0, longest), prompts, &first);
+  const auto read =
+      decoder.prefill(tokens.narrow(1, 0, longest), prompts, &first);
   EXPECT_LE(difference(read, expected(0)), most) << name << ", prompt";
   auto next = prompts;
   for (int64_t step = 1; step <= steps; ++step) {
