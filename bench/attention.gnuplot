@@ -28,7 +28,7 @@ set offsets graph 0.02, graph 0.02, 0, 0
 set grid xtics ytics linetype 1 linewidth 0.7 linecolor rgb "#e0e0e0"
 set border 3 linecolor rgb "#606060"
 set tics nomirror
-set key top left reverse Left spacing 1.3
+set key below spacing 1.3
 
 set style line 1 linecolor rgb "#d1495b" linewidth 2 pointtype 5 pointsize 1.1
 set style line 2 linecolor rgb "#74b3ce" linewidth 2 pointtype 7 pointsize 1.2

@@ -1,6 +1,7 @@
 #include "cli/commands/plot.h"
 
 #include <filesystem>
+#include <numbers>
 #include <set>
 
 #include "cli/draw/attention_plot.h"
@@ -8,7 +9,9 @@
 #include "cli/draw/gnuplot.h"
 #include "cli/screen/output.h"
 #include "reformer/base/errors.h"
+#include "reformer/base/input_file.h"
 #include "reformer/base/printable.h"
+#include "reformer/config/config_json.h"
 #include "reformer/io/metrics.h"
 
 namespace reformer::cli {
@@ -32,6 +35,30 @@ struct LoggedRun {
   std::string label;
   std::vector<MetricsLine> lines;
 };
+
+// What losses are shown in: as the screen shows them where all runs agree.
+struct Unit {
+  std::string name = "loss (nats a token)";
+  double nats = 1;
+};
+
+Unit unit_of(const std::string& folder) {
+  const auto file = fs::path(folder) / "config.json";
+  if (!fs::exists(file)) return {};
+  const TaskKind task =
+      config_from_json(read_text(file.string()), file.string()).task.name;
+  if (task == TaskKind::kText) return {"bits per byte", std::numbers::ln2};
+  if (task == TaskKind::kImages) return {"bits per dim", std::numbers::ln2};
+  return {};
+}
+
+Unit unit_of(const std::vector<std::string>& folders) {
+  const Unit first = unit_of(folders[0]);
+  for (const auto& folder : folders) {
+    if (unit_of(folder).name != first.name) return {};
+  }
+  return first;
+}
 
 bool all_differ(const std::vector<std::string>& names) {
   return std::set<std::string>(names.begin(), names.end()).size() ==
@@ -111,11 +138,14 @@ std::string plot_of(const PlotOptions& options, const char* name) {
 
 void plot_losses(const PlotOptions& options) {
   const std::string out = plot_of(options, "plot.png");
-  const auto curves = curves_of(read_runs(options.folders), options.metric);
-  const std::string what =
-      options.metric.empty() ? "loss (nats a token)" : options.metric;
+  auto curves = curves_of(read_runs(options.folders), options.metric);
+  const Unit unit =
+      options.metric.empty() ? unit_of(options.folders) : Unit{options.metric};
+  for (auto& curve : curves) {
+    for (auto& point : curve.points) point.second /= unit.nats;
+  }
   const std::string title = options.metric.empty() ? "Loss" : options.metric;
-  draw_plot(curves_script(curves, {title, what}), out);
+  draw_plot(curves_script(curves, {title, unit.name}), out);
   print("plot is in " + out + "\n");
 }
 

@@ -189,8 +189,8 @@ Script bucket_squares(const HeadAttention& attention) {
 
 Script panel(const std::string& title, Literal x, Literal y, Literal data) {
   Script text;
-  return text << "set title " << Quoted(title) << "\nset xlabel '" << x
-              << "'\nset ylabel '" << y << "'\nplot $" << data
+  return text << "set title " << Quoted(title) << " font ',16'\nset xlabel '"
+              << x << "'\nset ylabel '" << y << "'\nplot $" << data
               << " matrix with image pixels notitle\n";
 }
 
@@ -220,7 +220,8 @@ Script attention_script(const std::string& directory,
             "set logscale cb 10\nset cbrange ["
          << kLeastShown
          << ":1]\nset format cb '%g'\n"
-            "set cblabel 'attention weight; white: not attended to'\n"
+            "set cblabel 'attention weight (white: none)'\n"
+            "set border linecolor rgb '#606060'\nset tics nomirror\n"
             "set size square\nset yrange ["
          << double(length) - 0.5
          << ":-0.5]\nset xrange [-0.5:" << double(length) - 0.5 << "]\n"
