@@ -48,7 +48,7 @@ demo: all  ## train a small Reformer, evaluate it, draw its loss
 	@tools/setup gnuplot
 	@tools/demo.sh build
 
-bench: all  ## time attention against length; picture in build/bench
+bench: all  ## time attention against length; plot in build/bench
 	@tools/setup gnuplot
 	@tools/bench.sh build
 

@@ -37,7 +37,7 @@ processor() {
 
 draw() {
   if ! command -v gnuplot >/dev/null; then
-    say "no picture: gnuplot is missing (Debian package gnuplot-nox)"
+    say "no plot: gnuplot is missing (Debian package gnuplot-nox)"
     return
   fi
   python3 "$sources/attention_series.py" "$out/attention.jsonl" \
@@ -48,7 +48,7 @@ draw() {
   (cd "$out" &&
     gnuplot -d -c "$script" "$subject" "$(processor), $(nproc) cores" "$exact" \
       >attention.png.part && mv attention.png.part attention.png)
-  say "picture is in $out/attention.png"
+  say "plot is in $out/attention.png"
 }
 
 mkdir -p "$out"

@@ -10,7 +10,7 @@ rm -rf "$run"
 mkdir -p "$build/demo"
 
 echo "demo: training a small Reformer to repeat a sequence, a minute or two on 2 cores"
-"$build/reformer" train duplication-small --out "$run" | sed -un '/^step\|^done\|^stopped/p'
+"$build/reformer" train duplication-small --out "$run"
 echo
 echo "demo: accuracy by hash rounds at evaluation (trained with 4)"
 "$build/reformer" eval "$run" --split test --rounds 1,2,4,8 2>/dev/null

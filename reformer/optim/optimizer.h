@@ -36,8 +36,8 @@ class Optimizer {
   virtual void load_state(const std::vector<NamedTensor>& state) = 0;
 };
 
-// By train.optimizer. Adafactor as EXPERIMENTS has it: factored second moments
-// over the last two dimensions for rank >= 2, the update times
+// By train.optimizer. Adafactor as the paper's authors used it: factored second
+// moments over the last two dimensions for rank >= 2, the update times
 // max(RMS(w), 1e-3), clipped at an RMS of 1, beta2(t) = 1 - (t + 1)^-0.8 with
 // t = 0 at the first step, no momentum, 1e-30 added to g^2. Parameters are
 // contiguous float32 or float64 on one device when they are updated, or Error

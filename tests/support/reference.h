@@ -1,9 +1,9 @@
-// The plain reference: DESIGN's definition of every operation, written down
-// with library calls and dense [length, length] masks, differentiable by
-// autograd.
+// The plain reference: the definition of every operation (docs/numerics.md),
+// written down with library calls and dense [length, length] masks,
+// differentiable by autograd.
 //
-// In float64 it is the tolerance; in float32 it is the plain version that the
-// fast one may at most be twice as wrong as. It shares no code with the library
+// In float64 it is the truth; in float32 it is the plain version that the fast
+// one may at most be twice as wrong as. It shares no code with the library
 // but the factors of n_buckets.
 #pragma once
 
