@@ -76,7 +76,7 @@ void Learner::load(const std::vector<NamedTensor>& parameters,
                    const std::vector<NamedTensor>& optimizer) {
   synchronize();
   load_parameters(model_, parameters);
-  optimizer_->load_state(optimizer);
+  if (!optimizer.empty()) optimizer_->load_state(optimizer);
   if (offload_) offload_->forget_device();
 }
 

@@ -45,7 +45,8 @@ class Learner {
   // Updates the parameters; returns the learning rate of that step.
   double apply(int64_t step);
 
-  // Continues from a checkpoint's parameters and optimizer state.
+  // Continues from a checkpoint's parameters and optimizer state; of an exported
+  // model there is none, and the optimizer begins anew.
   void load(const std::vector<NamedTensor>& parameters,
             const std::vector<NamedTensor>& optimizer);
 
