@@ -14,7 +14,7 @@ build = @cmake --build --parallel $(JOBS) --preset
 # Inputs for each fuzzer.
 RUNS ?= 1000000
 
-.PHONY: all demo test test-asan test-tsan fuzz bench format clean help setup
+.PHONY: all demo docs test test-asan test-tsan fuzz bench format clean help setup
 .DEFAULT_GOAL := all
 
 all: setup  ## build build/reformer and the library (this is plain `make`)
@@ -51,6 +51,10 @@ demo: all  ## train a small Reformer, evaluate it, draw its loss
 bench: all  ## time attention against length; picture in build/bench
 	@tools/setup gnuplot
 	@tools/bench.sh build
+
+docs: all  ## write build/docs/html: the library's API, documents, settings
+	@tools/setup doxygen
+	@tools/docs.sh build
 
 setup:  ## install what is missing: Debian packages, LibTorch
 	@tools/setup
