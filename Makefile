@@ -14,7 +14,8 @@ build = @cmake --build --parallel $(JOBS) --preset
 # Inputs for each fuzzer.
 RUNS ?= 1000000
 
-.PHONY: all demo test test-asan test-tsan fuzz bench format lint clean help setup
+.PHONY: all demo docs test test-asan test-tsan fuzz bench format lint clean help
+.PHONY: setup
 .DEFAULT_GOAL := all
 
 all: setup  ## build build/reformer and the library (this is plain `make`)
@@ -51,6 +52,10 @@ demo: all  ## train a small Reformer, evaluate it, draw its loss
 bench: all  ## time attention against length; plot in build/bench
 	@tools/setup gnuplot
 	@tools/bench.sh build
+
+docs: all  ## write build/docs/html: the library's API, documents, settings
+	@tools/setup doxygen
+	@tools/docs.sh build
 
 setup:  ## install what is missing: Debian packages, LibTorch
 	@tools/setup

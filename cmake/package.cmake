@@ -4,8 +4,14 @@ include(CMakePackageConfigHelpers)
 set(_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/reformer")
 
 install(TARGETS reformer reformer_kernels EXPORT reformerTargets)
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/reformer"
-  TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
+# The public headers, and no others (tests/house/package_test.py looks).
+file(GLOB _public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/reformer/*.h")
+install(FILES ${_public_headers}
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/reformer")
+if(REFORMER_HAVE_CUDA)
+  install(FILES "${CudaRuntime_LIBRARY}"
+    DESTINATION "${REFORMER_TORCH_DIR}/lib")
+endif()
 install(EXPORT reformerTargets
   NAMESPACE reformer:: DESTINATION "${_package_dir}")
 

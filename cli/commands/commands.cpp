@@ -11,17 +11,13 @@
 #include "cli/commands/reproduce.h"
 #include "cli/commands/settings.h"
 #include "cli/commands/train.h"
+#include "reformer/version.h"
 
 namespace reformer::cli {
-namespace {
-
-constexpr const char* kVersion = "0.1.0";  // of CMakeLists.txt: cli_test looks
-
-}  // namespace
 
 void add_commands(CLI::App& app, Action& action) {
   app.formatter(help_formatter());  // before the commands, which inherit it
-  app.set_version_flag("--version", std::string("reformer ") + kVersion);
+  app.set_version_flag("--version", std::string("reformer ") + version());
   add_train(app, action);
   add_eval(app, action);
   add_export(app, action);

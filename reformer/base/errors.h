@@ -1,4 +1,4 @@
-// Errors that the user can mend, and how they are raised.
+// How errors that the user can mend are raised.
 //
 // A user's mistake (a wrong size, an unknown name) throws Error before any
 // work is done. The message names the operation or the setting, what was
@@ -6,15 +6,10 @@
 #pragma once
 
 #include <sstream>
-#include <stdexcept>
-#include <string>
+
+#include "reformer/error.h"  // class Error, which users catch
 
 namespace reformer {
-
-class Error : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 // Throws Error with the parts joined into one sentence, unless `condition`.
 template <class... Parts>

@@ -18,7 +18,7 @@ enum class OptimizerKind { kAdafactor, kAdam, kAdamw, kMuon };
 enum class ScheduleKind { kConstant, kRsqrt, kCosine };
 enum class Precision { kAuto, kFloat32, kBfloat16 };
 enum class GraphUse { kAuto, kOn, kOff };
-enum class TaskKind { kText, kImages, kDuplication, kRecall };
+enum class TaskKind { kText, kImages, kDuplication, kRecall, kNone };
 
 template <>
 struct ChoiceNames<AttentionKind> {
@@ -68,7 +68,7 @@ template <>
 struct ChoiceNames<TaskKind> {
   static constexpr std::string_view key = "task.name";
   static constexpr std::string_view names[] = {"text", "images", "duplication",
-                                               "recall"};
+                                               "recall", "none"};
 };
 
 // One kind of attention for each layer, repeated over them: "local,lsh".

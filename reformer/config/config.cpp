@@ -211,6 +211,7 @@ void check_images(const Config& config) {
 
 void check_task(const Config& config) {
   const TaskKind name = config.task.name;
+  if (name == TaskKind::kNone) return;
   if (name == TaskKind::kDuplication) {
     check_duplication(config);
     return;

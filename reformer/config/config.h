@@ -163,7 +163,9 @@ struct TaskConfig {
 
   template <class Visitor>
   void visit(Visitor&& v) {
-    v("task.name", name, "text, images, duplication or recall");
+    v("task.name", name,
+      "text, images, duplication or recall; none: of a model that a program "
+      "trains on tokens of its own");
     v("task.data", data,
       "a file, or a folder or archive of files; - is standard input, of text");
     v("task.validation", validation,

@@ -1,5 +1,6 @@
 #include "reformer/tasks/task.h"
 
+#include "reformer/base/errors.h"
 #include "reformer/model/memory_limits.h"
 #include "reformer/tasks/duplication.h"
 #include "reformer/tasks/images.h"
@@ -11,6 +12,9 @@ namespace reformer {
 std::unique_ptr<Task> make_task(const Config& config,
                                 DecodeObserver& observer) {
   check(config);
+  require(config.task.name != TaskKind::kNone,
+          "task.name: text, images, duplication or recall is required for "
+          "batches, none has no data");
   require_memory_for_batch(config.train);
   if (config.task.name == TaskKind::kDuplication) {
     return std::make_unique<DuplicationTask>(config);

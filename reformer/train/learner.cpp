@@ -81,7 +81,7 @@ void Learner::initialize(const std::vector<NamedTensor>& parameters) {
 void Learner::load(const std::vector<NamedTensor>& parameters,
                    const std::vector<NamedTensor>& optimizer) {
   initialize(parameters);
-  optimizer_->load_state(optimizer);
+  if (!optimizer.empty()) optimizer_->load_state(optimizer);
 }
 
 void Learner::synchronize() const {

@@ -7,10 +7,8 @@
 #include <cmath>
 
 #include "reformer/base/errors.h"
-#include "reformer/base/instruction_set.h"
 #include "reformer/base/parallel.h"
 #include "reformer/data/data_identity.h"
-#include "reformer/device/device.h"
 #include "reformer/device/memory_meter.h"
 #include "reformer/generate/completion.h"
 #include "reformer/io/checkpoint.h"
@@ -19,6 +17,7 @@
 #include "reformer/model/prediction.h"
 #include "reformer/train/batch_source.h"
 #include "reformer/train/learner.h"
+#include "reformer/train/save_run.h"
 
 namespace reformer {
 namespace {
@@ -312,23 +311,13 @@ class Run {
   }
 
   void save(bool best) {
-    learner_.synchronize();
-    Checkpoint checkpoint;
-    checkpoint.config = config_;
-    checkpoint.step = step_;
+    Checkpoint checkpoint = checkpoint_of(learner_, step_);
     checkpoint.data_position = batches_->position();
     checkpoint.evaluated_step = evaluated_step_;
     checkpoint.data = data_;
     checkpoint.best_loss = best_loss_;
     checkpoint.has_best = has_best_;
     checkpoint.seconds = seconds();
-    checkpoint.threads = threads();
-    checkpoint.instruction_set = kernels();
-    for (const auto& parameter : learner_.model().parameters()) {
-      checkpoint.parameters.push_back(
-          {parameter.name, parameter.value.detach()});
-    }
-    checkpoint.optimizer = learner_.optimizer().state();
     try {
       save_checkpoint(directory_, checkpoint, best);
     } catch (const NotFinite& error) {
@@ -341,15 +330,10 @@ class Run {
 
   bool on_cpu() const { return learner_.model().placement().device.is_cpu(); }
 
-  // Whose bits differ.
-  std::string kernels() const {
-    return on_cpu() ? name_of(instruction_set())
-                    : cuda_device_name(learner_.model().placement().device);
-  }
-
   void warn_of_changes(const Checkpoint& checkpoint) {
     first_step_ = checkpoint.step;
-    if (checkpoint.instruction_set == kernels() &&
+    if (checkpoint.instruction_set ==
+            kernels_on(learner_.model().placement().device) &&
         (!on_cpu() || checkpoint.threads == threads())) {
       return;
     }

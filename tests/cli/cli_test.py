@@ -29,9 +29,9 @@ def attention(*arguments):
 
 
 class HelpTest(unittest.TestCase):
-    def test_version_is_the_one_of_cmake(self):
-        cmake = (PROJECT / "CMakeLists.txt").read_text()
-        version = re.search(r"project\(reformer VERSION (\S+)", cmake)[1]
+    def test_version_is_the_one_of_the_header(self):
+        header = (PROJECT / "reformer/version.h").read_text()
+        version = re.search(r'define REFORMER_VERSION "(.+)"', header)[1]
         self.assertEqual(reformer("--version").stdout, f"reformer {version}\n")
 
     def test_help_goes_to_stdout(self):

@@ -452,6 +452,13 @@ TEST(CheckConfig, TheTaskFitsTheModel) {
   EXPECT_EQ(check_error_of({duplication, "train.length=4"}), "no error");
 }
 
+TEST(CheckConfig, WithoutATaskAnyVocabularyIsPossible) {
+  const std::string none = "task.name=none";
+  EXPECT_EQ(check_error_of({none, "model.vocabulary=16"}), "no error");
+  expect_contains(check_error_of({none, "model.vocabulary=1"}),
+                  "model.vocabulary: an integer from 2");
+}
+
 TEST(CheckConfig, RecallHasAsManyKeysAsPairs) {
   const auto error = [](std::vector<std::string> settings) {
     settings.insert(settings.begin(),

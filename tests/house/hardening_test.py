@@ -32,7 +32,7 @@ def search_path(program):
 
 def setUpModule():
     global FOLDER, PROGRAMS
-    FOLDER = pathlib.Path(tempfile.mkdtemp())
+    FOLDER = pathlib.Path(tempfile.mkdtemp(dir=BUILD, prefix="hardening-"))
     unittest.addModuleCleanup(shutil.rmtree, FOLDER)
     subprocess.run([CMAKE, "--install", BUILD, "--prefix", FOLDER / "prefix"],
                    check=True, stdout=subprocess.DEVNULL)
@@ -47,6 +47,10 @@ class LibrariesTest(unittest.TestCase):
             for element in search_path(program):
                 self.assertTrue(element.startswith(("/", "$ORIGIN")),
                                 f"{program}: '{element}'")
+
+    def test_the_installed_program_looks_for_nothing_in_the_sources(self):
+        for element in search_path(PROGRAMS[1]):
+            self.assertFalse(element.startswith((SOURCES, BUILD)), element)
 
     def test_both_programs_start_anywhere_and_load_nothing_from_there(self):
         library = FOLDER / "planted"
@@ -103,12 +107,11 @@ class PropertiesTest(unittest.TestCase):
 
 class PathsTest(unittest.TestCase):
     def test_no_path_of_this_machine_but_where_libraries_are(self):
-        libraries = search_path(PROGRAM)
+        torch = pathlib.Path(search_path(PROGRAM)[0]).parent
         for program in PROGRAMS:
             found = pathlib.Path(program).read_bytes()
-            for library in libraries:
+            for library in search_path(program):
                 found = found.replace(library.encode(), b"")
-            torch = pathlib.Path(libraries[0]).parent
             for path in SOURCES, BUILD, str(torch):
                 at = found.find(path.encode() + b"/")
                 self.assertEqual(at, -1, found[max(at - 40, 0):at + 160])

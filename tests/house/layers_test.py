@@ -1,5 +1,6 @@
 """The layer table of docs/architecture.md, checked against every #include;
-and that every call of a CUDA kernel makes its device the current one.
+what public headers, reformer/*.h, include; and that every call of a CUDA kernel
+makes its device the current one.
 
     layers_test.py [-v]
 
@@ -14,6 +15,8 @@ import unittest
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 TORCH_FREE = {"base", "config", "kernels"}
+# Public, and defines what every layer throws.
+EVERYBODYS = "reformer/error.h"
 
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 TORCH_HEADER = re.compile(r"(torch|ATen|c10|caffe2)/")
@@ -48,11 +51,24 @@ def layer_of(path):
     parts = pathlib.PurePosixPath(path).parts
     if parts[0] == "cli":
         return "cli"
-    return parts[1] if parts[0] == "reformer" and len(parts) > 2 else None
+    if parts[0] != "reformer":
+        return None
+    return parts[1] if len(parts) > 2 else "public"
 
 
 def device_if_allowed(path):
     return "reformer/kernels/cuda/" in path or "stub" in path
+
+
+def is_public_header(path):
+    return layer_of(path) == "public" and path.endswith(".h")
+
+
+def may_be_public(header):
+    """Whether a public header may include it: what users have, too."""
+    standard = "/" not in header and not header.endswith(".h")
+    return (standard or header == "ATen/core/Tensor.h" or
+            header.startswith("reformer/") and is_public_header(header))
 
 
 def violations_in(path, text, table):
@@ -64,6 +80,10 @@ def violations_in(path, text, table):
         where = f"{path}:{number}"
         if include := INCLUDE.match(line):
             header = include[2]
+            if is_public_header(path) and not may_be_public(header):
+                yield f"{where}: a public header may not include {header}"
+            if header == EVERYBODYS:
+                continue
             if header.startswith(("reformer/", "cli/")):
                 used = layer_of(header)
                 if used not in table[layer]:
@@ -123,6 +143,7 @@ TABLE = """
 | `kernels` | `base` |
 | `ops` | `base`, `kernels` |
 | `model` | `base`, `ops` |
+| `public` | anything |
 | `cli` | anything |
 
 | another | table |
@@ -150,7 +171,13 @@ class CheckerTest(unittest.TestCase):
             "reformer/kernels/a.h": '#include "reformer/base/a.h"\n',
             "reformer/ops/a.cpp": '#include "reformer/ops/a.h"\n'
                                   "#include <ATen/core/Tensor.h>\n",
-            "cli/a.cpp": '#include "reformer/kernels/a.h"\n',
+            "reformer/base/b.h": '#include "reformer/error.h"\n',
+            "reformer/a.h": '#include "reformer/error.h"\n'
+                            "#include <ATen/core/Tensor.h>\n"
+                            "#include <vector>\n",
+            "reformer/a.cpp": '#include "reformer/model/a.h"\n',
+            "cli/a.cpp": '#include "reformer/kernels/a.h"\n'
+                         '#include "reformer/a.h"\n',
         }), [])
 
     def test_using_a_layer_above_is_found(self):
@@ -175,9 +202,18 @@ class CheckerTest(unittest.TestCase):
 
     def test_unknown_folder_is_found(self):
         self.assert_found("reformer/helpers/a.h", "", "reformer/helpers/a.h")
-        self.assert_found("reformer/a.h", "", "reformer/a.h")
         self.assert_found("reformer/ops/a.h", '#include "reformer/x/a.h"',
                           "ops may not use x")
+
+    def test_public_headers_show_nothing_of_the_inside(self):
+        for header in ("reformer/base/a.h", "ATen/ATen.h", "torch/torch.h",
+                       "nlohmann/json.hpp", "unistd.h", "cli/a.h"):
+            self.assert_found("reformer/a.h", f"#include <{header}>",
+                              f"a public header may not include {header}")
+
+    def test_using_the_public_surface_from_inside_is_found(self):
+        self.assert_found("reformer/model/a.cpp", '#include "reformer/a.h"',
+                          "model may not use public")
 
     def test_relative_include_is_found(self):
         self.assert_found("reformer/base/a.h", '#include "../ops/a.h"',
