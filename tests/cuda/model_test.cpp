@@ -27,7 +27,8 @@ TEST(CudaModel, TakesTokensOfAnyDeviceAndReturnsTheCpus) {
 TEST(CudaModel, IsTheSameModelOnTheCpu) {
   const reformer::TemporaryFolder folder;
   auto options = small_options();
-  options.settings = {"train.precision=float32"};
+  options.settings = {"lsh.chunk_length=8", "model.dropout=0.1",
+                      "train.precision=float32"};
   Model model(options, "cuda");
   const auto tokens = counting(0, 2, 48);
   for (int step = 0; step < 5; ++step) model.train_step(tokens);
