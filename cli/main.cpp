@@ -14,6 +14,7 @@
 #include "cli/process/stop_signal.h"
 #include "cli/screen/output.h"
 #include "reformer/base/errors.h"
+#include "reformer/base/interruption.h"
 #include "reformer/base/note.h"
 #include "reformer/base/printable.h"
 

@@ -7,6 +7,7 @@
 #include "cli/generate/complete_images.h"
 #include "cli/generate/continue_texts.h"
 #include "cli/generate/prompt.h"
+#include "cli/generate/session.h"
 #include "cli/options/config_options.h"
 #include "reformer/base/errors.h"
 #include "reformer/generate/sampler.h"
@@ -18,7 +19,7 @@ namespace {
 
 struct GenerateOptions {
   std::string directory;
-  ContinueTextsOptions texts;
+  TextOptions texts;
   SamplerConfig sampler;
   CompleteImagesOptions images;
   int64_t rounds = 0;
@@ -42,7 +43,7 @@ void run_generate(const GenerateOptions& options) {
   const bool images = config.task.name == TaskKind::kImages;
   require(!images || !options.texts.given(),
           "a model of images completes images: give --images or "
-          "--image-file, not --prompt, --prompt-file or --length");
+          "--image-file, not options of texts");
   require(
       images || (options.images.images.empty() && options.images.files.empty()),
       "--images and --image-file are for models of images; this one of ",
@@ -52,39 +53,15 @@ void run_generate(const GenerateOptions& options) {
                       placement_for_use(device, config.train.precision));
   load_parameters(model, checkpoint.parameters);
   warn_of_chunk_windows(config);
+  const CompletionConfig completion{options.sampler, options.rounds,
+                                    TokenWriting(config).count()};
   if (images) {
-    complete_images(
-        options.images,
-        {options.sampler, options.rounds, TokenWriting(config).count()}, model);
+    complete_images(options.images, completion, model);
+  } else if (options.texts.interactive) {
+    hold_session(prompts, options.texts, completion, model);
   } else {
-    continue_texts(prompts, options.texts.length, options.sampler,
-                   options.rounds, model);
+    continue_texts(prompts, options.texts, completion, model);
   }
-}
-
-void add_sampler_options(CLI::App& command, SamplerConfig& sampler) {
-  command
-      .add_option("--temperature", sampler.temperature,
-                  "divides the logits; 0: always the most probable token")
-      ->check(number(0, 1e9))
-      ->type_name("T")
-      ->capture_default_str();
-  command
-      .add_option("--top-k", sampler.top_k,
-                  "only the K most probable tokens; 0: all")
-      ->check(whole_number(0, kMaxLength))
-      ->type_name("K")
-      ->capture_default_str();
-  command
-      .add_option("--top-p", sampler.top_p,
-                  "of those, the fewest whose probabilities reach P")
-      ->check(number(0, 1))
-      ->type_name("P")
-      ->capture_default_str();
-  command.add_option("--seed", sampler.seed, "the same seed, the same text")
-      ->check(whole_number(0, std::numeric_limits<int64_t>::max()))
-      ->type_name("N")
-      ->capture_default_str();
 }
 
 }  // namespace

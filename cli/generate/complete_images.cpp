@@ -10,11 +10,13 @@
 #include <numeric>
 
 #include "cli/bench/timing.h"
+#include "cli/generate/prefill_screen.h"
 #include "cli/generate/prompt.h"
 #include "cli/process/stop_signal.h"
 #include "cli/screen/open_task.h"
 #include "cli/screen/output.h"
 #include "reformer/base/errors.h"
+#include "reformer/base/interruption.h"
 #include "reformer/data/image.h"
 #include "reformer/data/image_grid.h"
 #include "reformer/data/png.h"
@@ -25,6 +27,7 @@ namespace {
 constexpr uint8_t kGrey = 128;        // of what is not given
 constexpr int64_t kGridPixels = 128;  // about so many for an image's side
 constexpr int64_t kImages = 4;        // where none is named
+constexpr const char* kDefaultOut = "completion.png";
 
 // [length] tokens, as the task has them.
 at::Tensor tokens_of(const Image& image) {
@@ -113,13 +116,11 @@ std::vector<std::vector<Image>> grid_rows(const at::Tensor& images,
 // All images and samples at once, as a batch.
 at::Tensor completions(const LanguageModel& model, const at::Tensor& given,
                        int64_t length, const CompletionConfig& config) {
-  const auto& stop = stop_requested();
   const int64_t wanted = length - given.size(1);
   const Stopwatch watch;
   Stopwatch since;
   Report report(/*json=*/false);
-  return complete(model, given, length, config, [&](int64_t made) {
-    require(!stop, "stopped before the images were complete");
+  const auto go_on = [&](int64_t made) {
     if (made > 0 && since.seconds() > 1) {
       since = Stopwatch();
       const double rate = double(made) / watch.seconds();
@@ -131,7 +132,29 @@ at::Tensor completions(const LanguageModel& model, const at::Tensor& given,
       report.progress(text);
     }
     return true;
-  });
+  };
+  PrefillScreen screen("the given halves");
+  try {
+    return complete(model, given, length, config, go_on, screen.watch());
+  } catch (const Interrupted&) {
+    report.note("stopped before the images were complete");
+    throw;
+  }
+}
+
+// completion.png, or completion-2.png and so on: the first that is not there.
+std::string free_name(const std::string& wanted) {
+  const std::filesystem::path path(wanted);
+  std::string name = wanted;
+  for (int n = 2; std::filesystem::exists(name); ++n) {
+    name = path.stem().string() + "-" + std::to_string(n) +
+           path.extension().string();
+  }
+  return name;
+}
+
+std::string name_for(const CompleteImagesOptions& options) {
+  return options.out.value_or(free_name(kDefaultOut));
 }
 
 // Before hours are spent on what cannot be written.
@@ -171,9 +194,12 @@ void CompleteImagesOptions::add_to(CLI::App& command) {
       ->type_name("N")
       ->capture_default_str()
       ->group(group);
-  command.add_option("--png", out, "the grid to write")
+  command
+      .add_option("--png", out,
+                  "the grid to write, in place of a file of that name "
+                  "[completion.png, where there is one completion-2.png, ...]")
+      ->check(not_empty())
       ->type_name("FILE")
-      ->capture_default_str()
       ->group(group);
 }
 
@@ -181,17 +207,17 @@ void complete_images(const CompleteImagesOptions& options,
                      const CompletionConfig& config,
                      const LanguageModel& model) {
   const int64_t size = model.config().task.image_size;
-  require_writable(options.out, size);
+  require_writable(name_for(options), size);
   const auto images = originals(options, model.config());
   const int64_t given = size / 2 * size * 3;  // the upper half
   const auto completed = completions(
       model, images.narrow(1, 0, given).repeat_interleave(options.samples, 0),
       images.size(1), config);
   const int64_t scale = std::max<int64_t>(1, kGridPixels / size);
-  write_png(options.out,
-            image_grid(grid_rows(images, completed, given, size), scale));
+  const std::string out = name_for(options);  // others may have come
+  write_png(out, image_grid(grid_rows(images, completed, given, size), scale));
   print("half, " + std::to_string(options.samples) +
-        " completions, original: " + options.out + "\n");
+        " completions, original: " + out + "\n");
 }
 
 }  // namespace reformer::cli

@@ -1,181 +1,143 @@
 #include "cli/generate/continue_texts.h"
 
-#include <ATen/ops/zeros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
 #include "cli/bench/timing.h"
+#include "cli/generate/prefill_screen.h"
 #include "cli/generate/prompt.h"
-#include "cli/options/config_options.h"
-#include "cli/process/stop_signal.h"
 #include "cli/screen/output.h"
 #include "cli/screen/table.h"
 #include "reformer/base/errors.h"
+#include "reformer/base/interruption.h"
 #include "reformer/device/device.h"
-#include "reformer/generate/decoder.h"
 
 namespace reformer::cli {
 namespace {
 
-constexpr int64_t kDefaultLength = 256;
-
-// The last token is never read: a position for each of the others, and one
-// for the start token.
-int64_t checked_length(int64_t asked, const LanguageModel& model,
-                       int64_t prompt) {
-  const int64_t limit = model.positions().limit();
-  const int64_t wanted = asked > 0 ? asked : 1;
-  require(prompt <= limit - wanted, "this model has ", limit,
-          " positions: a prompt of ", prompt, " tokens, the longest, leaves ",
-          std::max<int64_t>(0, limit - prompt), " to generate, not ", wanted,
-          "; give a shorter prompt or a smaller --length");
-  return asked > 0 ? asked : std::min(kDefaultLength, limit - prompt);
+int64_t total_tokens(const std::vector<Answer>& answers) {
+  int64_t sum = 0;
+  for (const auto& answer : answers) sum += answer.tokens();
+  return sum;
 }
 
-// What was drawn: printed at once, or kept while there are several texts.
-class Continuations {
- public:
-  Continuations(const TokenWriting& writing, int64_t count, int64_t length)
-      : writing_(writing),
-        length_(length),
-        texts_(static_cast<size_t>(count)),
-        report_(/*json=*/false) {}
-
-  void add(const at::Tensor& tokens) {
-    const auto* token = tokens.const_data_ptr<int64_t>();
-    if (texts_.size() == 1) return print(writing_.written(*token));
-    for (auto& text : texts_) text += writing_.written(*token++);
-    ++made_;
-    if (since_.seconds() < 1) return;
-    since_ = Stopwatch();
-    report_.progress(std::to_string(made_) + " of " + std::to_string(length_) +
-                     " tokens of " + std::to_string(texts_.size()) + " texts");
+void say_speed(const Prompts& prompts, const std::vector<Answer>& answers,
+               double reading_s, bool stopped) {
+  const int64_t made = total_tokens(answers);
+  double making_s = 0;
+  for (const auto& answer : answers) {
+    making_s = std::max(making_s, answer.seconds());
   }
-
-  void end() {
-    if (texts_.size() == 1) {
-      if (isatty(STDOUT_FILENO) == 1) print("\n");
-      return;
-    }
-    for (size_t i = 0; i < texts_.size(); ++i) {
-      report_.text("--- " + std::to_string(i + 1) + " of " +
-                   std::to_string(texts_.size()) + "\n" + texts_[i] + "\n");
-    }
-  }
-
- private:
-  const TokenWriting& writing_;
-  const int64_t length_;
-  std::vector<std::string> texts_;
-  int64_t made_ = 0;
-  Stopwatch since_;
-  Report report_;
-};
-
-struct Speed {
-  double reading_s;
-  double making_s;
-  int64_t made;  // of each text
-};
-
-void report(const Prompts& prompts, const Speed& speed, bool stopped) {
-  const int64_t made = speed.made * prompts.count();
   const std::string texts =
       prompts.count() == 1
           ? "prompt of "
           : counted(prompts.count(), "text") + "; prompts of up to ";
   std::fprintf(
-      stderr,
-      "%s%lld tokens in %.2f s, %.1f tokens/s; %s%lld read in "
-      "%.2f s\n",
-      stopped ? "stopped: " : "", static_cast<long long>(made), speed.making_s,
-      speed.making_s > 0 ? double(made) / speed.making_s : 0, texts.c_str(),
-      static_cast<long long>(prompts.longest()), speed.reading_s);
+      stderr, "%s%lld tokens in %.2f s, %.1f tokens/s; %s%lld read in %.2f s\n",
+      stopped ? "stopped: " : "", static_cast<long long>(made), making_s,
+      making_s > 0 ? double(made) / making_s : 0, texts.c_str(),
+      static_cast<long long>(prompts.longest()), reading_s);
+}
+
+// Before anything is printed: in the middle of a text it would be misread.
+void warn_of_window(const Prompts& prompts, int64_t length,
+                    const LanguageModel& model) {
+  const int64_t positions = model.positions().limit();
+  if (prompts.longest() + length <= positions) return;
+  Report(/*json=*/false).note(note_on_window(positions));
+}
+
+void read_prompts(Completion& completion, const Prompts& prompts,
+                  at::Device device) {
+  const std::string tokens = counted(prompts.longest(), "token");
+  PrefillScreen screen(prompts.count() == 1 ? "a prompt of " + tokens
+                                            : "prompts of up to " + tokens);
+  completion.read(screen.watch());
+  synchronize(device);
 }
 
 }  // namespace
 
-void ContinueTextsOptions::add_to(CLI::App& command) {
-  auto* texts =
-      command
-          .add_option("--prompt", prompts,
-                      "what to continue; of duplication and recall: numbers; "
-                      "several are continued together")
-          ->allow_extra_args(false)
-          ->type_name("TEXT");
-  command
-      .add_option("--prompt-file", files,
-                  "a file that holds what to continue; -: standard input; "
-                  "several are continued together")
-      ->allow_extra_args(false)
-      ->type_name("FILE")
-      ->excludes(texts);
-  command
-      .add_option("--length", length,
-                  "tokens to generate [" + std::to_string(kDefaultLength) +
-                      ", or as many as there are positions]")
-      ->check(whole_number(1, kMaxLength))
-      ->type_name("N");
+int64_t Prompts::longest() const {
+  size_t longest = 0;
+  for (const auto& row : tokens) longest = std::max(longest, row.size());
+  return static_cast<int64_t>(longest);
 }
 
-bool ContinueTextsOptions::given() const {
-  return !prompts.empty() || !files.empty() || length > 0;
+std::string note_on_window(int64_t positions) {
+  return "this model has " + std::to_string(positions) +
+         " positions: whenever a text has no position left, its last " +
+         counted(positions / 2, "token") +
+         " are read anew, and it goes on from these alone";
 }
 
-Prompts prompts_of(const ContinueTextsOptions& options, const Config& config) {
+Prompts prompts_of(const TextOptions& options, const Config& config) {
   const TokenWriting writing(config);
   require(std::count(options.files.begin(), options.files.end(), "-") <= 1,
           "--prompt-file: standard input can be read only once");
-  std::vector<std::vector<int64_t>> rows;
-  for (const auto& text : options.prompts) {
-    rows.push_back(writing.tokens_of(text));
-  }
-  for (const auto& file : options.files) {
-    rows.push_back(writing.tokens_of(contents_of(file)));
-  }
-  if (rows.empty()) rows.emplace_back();
   Prompts prompts;
-  int64_t longest = 0;
-  for (const auto& row : rows) {
-    prompts.lengths.push_back(static_cast<int64_t>(row.size()));
-    longest = std::max(longest, prompts.lengths.back());
+  prompts.texts = options.prompts;
+  for (const auto& file : options.files) {
+    prompts.texts.push_back(contents_of(file));
   }
-  prompts.tokens =
-      at::zeros({static_cast<int64_t>(rows.size()), longest}, at::kLong);
-  auto* to = prompts.tokens.mutable_data_ptr<int64_t>();
-  for (const auto& row : rows) {
-    std::copy(row.begin(), row.end(), to);
-    to += longest;
+  if (prompts.texts.empty()) prompts.texts.emplace_back();
+  for (const auto& text : prompts.texts) {
+    prompts.tokens.push_back(writing.tokens_of(text));
   }
   return prompts;
 }
 
-void continue_texts(const Prompts& prompts, int64_t asked,
-                    const SamplerConfig& sampling, int64_t rounds,
-                    const LanguageModel& model) {
-  const auto& stop = stop_requested();
-  const TokenWriting writing(model.config());
-  const int64_t length = checked_length(asked, model, prompts.longest());
-  Sampler sampler(sampling);
-  Decoder decoder(model, prompts.count(), rounds);
-  Continuations texts(writing, prompts.count(), length);
-  Speed speed{};
-  const Stopwatch reading;
-  auto logits = decoder.prefill(prompts.tokens, prompts.lengths);
-  synchronize(model.placement().device);
-  speed.reading_s = reading.seconds();
-  const Stopwatch making;
-  while (!stop) {
-    const auto tokens = sampler.draw(logits.narrow(1, 0, writing.count()));
-    texts.add(tokens);
-    if (++speed.made == length) break;
-    logits = decoder.step(tokens);
+void make_answers(Completion& completion, int64_t length,
+                  std::vector<Answer>& answers, AnswerPrinter& printer) {
+  const Stopwatch watch;
+  const auto has_ended = [](const Answer& answer) {
+    return answer.ended() != Ended::kNot;
+  };
+  try {
+    while (!std::all_of(answers.begin(), answers.end(), has_ended)) {
+      const auto tokens = completion.next(silent_watch());
+      const auto* token = tokens.const_data_ptr<int64_t>();
+      for (auto& answer : answers) {
+        answer.add(*token++, length, watch.seconds());
+      }
+      printer.update();
+    }
+  } catch (const Interrupted&) {
+    for (auto& answer : answers) answer.interrupt(watch.seconds());
+    printer.update();
+    throw;
   }
-  speed.making_s = making.seconds();
-  texts.end();
-  report(prompts, speed, stop);
+}
+
+void continue_texts(const Prompts& prompts, const TextOptions& options,
+                    const CompletionConfig& config,
+                    const LanguageModel& model) {
+  const int64_t length = options.length_or_default();
+  const TokenWriting writing(model.config());
+  std::vector<Answer> answers(prompts.texts.size(),
+                              Answer(writing, options.stops));
+  AnswerPrinter printer(
+      prompts.texts, answers,
+      {options.json, options.shows_prompt(), config.sampler.seed});
+  Completion completion(model, prompts.tokens, config);
+  warn_of_window(prompts, length, model);
+  const Stopwatch reading;
+  double reading_s = 0;
+  try {
+    read_prompts(completion, prompts, model.placement().device);
+    reading_s = reading.seconds();
+    make_answers(completion, length, answers, printer);
+  } catch (const Interrupted&) {
+    if (reading_s > 0) {
+      say_speed(prompts, answers, reading_s, /*stopped=*/true);
+    } else {
+      Report(/*json=*/false).note("stopped while reading the prompt");
+    }
+    throw;
+  }
+  say_speed(prompts, answers, reading_s, /*stopped=*/false);
 }
 
 }  // namespace reformer::cli

@@ -61,4 +61,12 @@ void end_if_stopped() {
 
 int status_of_stop() { return 128 + first_signal; }
 
+int stop_signal() { return first_signal; }
+
+void forget_stop() {
+  requested_at = 0;
+  first_signal = 0;
+  requested = false;
+}
+
 }  // namespace reformer::cli

@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include "reformer/base/interruption.h"
+
 namespace reformer::cli {
 
 // True from the first of these signals on. After a SIGINT or SIGTERM the next
@@ -11,14 +13,17 @@ namespace reformer::cli {
 // ignored where it was (nohup). Installs the handlers when first called.
 const std::atomic<bool>& stop_requested();
 
-// Thrown where a command ends because of that wish: the program's status is
-// then 128 and the signal's number, as shells have it.
-class Interrupted {};
-
 // Throws Interrupted once a stop was requested.
 void end_if_stopped();
 
+// The program's status where Interrupted ended its command, as shells have it:
 // 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP.
 int status_of_stop();
+
+// The first of these signals since the last forget_stop; 0: none came.
+int stop_signal();
+
+// As if none had come: what it was to stop has stopped, the program goes on.
+void forget_stop();
 
 }  // namespace reformer::cli

@@ -39,6 +39,7 @@ void Report::progress(const std::string& what) {
   clear_progress();
   const std::string shown = printable(what, kMostCharacters);
   print_aside(updates_ ? shown : shown + "\n");
+  shown_ = true;
 }
 
 void Report::note(const std::string& sentence) {
@@ -61,7 +62,9 @@ void Report::json(const std::string& line) {
 }
 
 void Report::clear_progress() {
-  if (updates_) print_aside("\r\033[K");  // erases to the line's end
+  // Erases to the line's end; not what others have written there.
+  if (updates_ && shown_) print_aside("\r\033[K");
+  shown_ = false;
 }
 
 }  // namespace reformer::cli

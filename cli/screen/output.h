@@ -34,7 +34,8 @@ class Report {
   void clear_progress();
 
   bool json_;
-  bool updates_;  // progress is one line
+  bool updates_;        // progress is one line
+  bool shown_ = false;  // and stands there now
 };
 
 }  // namespace reformer::cli

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reformer/base/errors.h"
+#include "reformer/base/interruption.h"
 
 namespace reformer {
 namespace {
@@ -47,14 +48,19 @@ void run_in_parallel(int64_t tasks, const std::function<void(int64_t)>& body) {
 }  // namespace
 
 void parallel_tasks(int64_t tasks, const std::function<void(int64_t)>& body) {
+  const auto* stop = interruption_flag();  // the caller's, for all threads
   if (tasks <= 1 || is_in_parallel() || omp_get_max_threads() == 1) {
-    for (int64_t task = 0; task < tasks; ++task) body(task);
+    for (int64_t task = 0; task < tasks; ++task) {
+      check_interruption(stop);
+      body(task);
+    }
     return;
   }
   std::exception_ptr failure;
   std::mutex failure_mutex;
   run_in_parallel(tasks, [&](int64_t task) {
     try {
+      check_interruption(stop);
       body(task);
     } catch (...) {
       const std::lock_guard<std::mutex> lock(failure_mutex);

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "reformer/base/utf8.h"
+
 namespace reformer {
 namespace {
 
@@ -15,17 +17,10 @@ struct Character {
   size_t size;  // bytes; 0: not UTF-8
 };
 
-// By its first byte: 1 to 4, 0 where none begins so.
-size_t size_by(unsigned char first) {
-  if (first < 0x80) return 1;
-  if (first < 0xC2) return 0;
-  return first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
-}
-
 Character first_character(std::string_view text) {
   constexpr std::array<uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
   const auto first = static_cast<unsigned char>(text[0]);
-  const size_t size = size_by(first);
+  const size_t size = character_size(first);
   if (size == 0 || size > text.size()) return {0, 0};
   if (size == 1) return {first, 1};
   uint32_t code = first & (0x7Fu >> size);

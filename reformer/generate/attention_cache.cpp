@@ -1,6 +1,10 @@
 #include "reformer/generate/attention_cache.h"
 
+#include <ATen/ops/empty.h>
+
 #include "reformer/base/errors.h"
+#include "reformer/base/interruption.h"
+#include "reformer/model/parts.h"
 #include "reformer/ops/checks.h"
 #include "reformer/ops/lsh_attention.h"
 #include "reformer/ops/lsh_buckets.h"
@@ -10,6 +14,10 @@ namespace reformer {
 namespace {
 
 constexpr const char* kOp = "decoder";
+
+// Positions that matrices are multiplied with before somebody may stop it: less
+// than a second at a width of 1024 on two cores.
+constexpr int64_t kPart = 16384;
 
 LshConfig decoding_config(const AttentionLayer& layer, const Pass& pass) {
   LshConfig config = layer.lsh();
@@ -79,6 +87,30 @@ void AttentionCache::hash(const at::Tensor& q, at::Tensor& buckets) const {
   require_buckets(buckets, q.size(2));
 }
 
+// As the layer's, a part of the positions at a time.
+Projected AttentionCache::project(const at::Tensor& x) const {
+  const int64_t length = x.size(1);
+  if (length <= kPart) return layer_.project(x);
+  Projected all;
+  const auto put = [&](at::Tensor& whole, const at::Tensor& part, int64_t at) {
+    if (!part.defined()) return;
+    if (!whole.defined()) {  // in memory as the projection of the whole
+      whole = at::empty({x.size(0), length, part.size(1), part.size(3)},
+                        part.options())
+                  .transpose(1, 2);
+    }
+    whole.narrow(2, at, part.size(2)).copy_(part);
+  };
+  for_each_part(length, kPart, [&](int64_t at, int64_t n) {
+    interruption_point();
+    const auto part = layer_.project(x.narrow(1, at, n));
+    put(all.q, part.q, at);
+    put(all.k, part.k, at);
+    put(all.v, part.v, at);
+  });
+  return all;
+}
+
 at::Tensor AttentionCache::attend_whole(const Projected& turned,
                                         const at::Tensor& buckets) const {
   if (!is_lsh()) return layer_.attend(turned, buckets);
@@ -86,17 +118,24 @@ at::Tensor AttentionCache::attend_whole(const Projected& turned,
                        layer_.successor_heads());
 }
 
-at::Tensor AttentionCache::read(const at::Tensor& x,
-                                const std::vector<int64_t>& counts,
-                                at::Tensor& buckets) {
-  const auto projected = layer_.project(x);
+void AttentionCache::read(const at::Tensor& x,
+                          const std::vector<int64_t>& counts,
+                          at::Tensor& buckets, const at::Tensor& y) {
+  const auto projected = project(x);
   hash(projected.q, buckets);
+  interruption_point();
   const auto turned = layer_.turned(projected);
+  interruption_point();
   const auto first = cache_.lengths();
   cache_.append(turned.k.defined() ? turned.k : turned.q, turned.v, counts,
                 cache_.config().marks > 0 ? buckets : at::Tensor());
   history_.append(buckets, first, counts);
-  return layer_.join(attend_whole(turned, buckets));
+  interruption_point();
+  const auto attended = attend_whole(turned, buckets);
+  for_each_part(x.size(1), kPart, [&](int64_t at, int64_t n) {
+    interruption_point();
+    y.narrow(1, at, n).add_(layer_.join(attended.narrow(2, at, n)));
+  });
 }
 
 // What every head sees, LSH rounds aside.

@@ -21,11 +21,13 @@ class AttentionCache {
   //   x        [batch, length, d_model]: the first positions of each row
   //   counts   [batch]: how many of them are a row's own
   //   buckets  as AttentionLayer::forward's
-  //   returns  [batch, length, d_model]; of no meaning beyond a row's count
+  //   y        [batch, length, d_model], to which the layer's output is added;
+  //            of no meaning beyond a row's count
   //
-  // The whole layer at once, for an empty cache.
-  at::Tensor read(const at::Tensor& x, const std::vector<int64_t>& counts,
-                  at::Tensor& buckets);
+  // The whole layer, for an empty cache. With interruption points, on a CPU
+  // within kernels too.
+  void read(const at::Tensor& x, const std::vector<int64_t>& counts,
+            at::Tensor& buckets, const at::Tensor& y);
 
   // Throws Error unless `buckets`, where they are defined, are those of
   // `length` positions: before any layer has changed. Looks at them, which
@@ -48,6 +50,7 @@ class AttentionCache {
  private:
   bool is_lsh() const { return layer_.kind() == AttentionKind::kLsh; }
   void require_buckets(const at::Tensor& buckets, int64_t length) const;
+  Projected project(const at::Tensor& x) const;
   void hash(const at::Tensor& q, at::Tensor& buckets) const;
   at::Tensor attend_whole(const Projected& turned,
                           const at::Tensor& buckets) const;

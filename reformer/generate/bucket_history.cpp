@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "reformer/base/errors.h"
+#include "reformer/base/interruption.h"
 #include "reformer/device/device.h"
 #include "reformer/ops/checks.h"
 
@@ -62,6 +63,7 @@ void BucketHistory::append(const at::Tensor& buckets,
   }
   const int64_t per_row = shape_.heads * shape_.rounds;
   for (int64_t round = 0; round < all_rounds(shape_); ++round) {
+    interruption_point();
     const int64_t row = round / per_row;
     for (int64_t i = 0; i < counts[row]; ++i) {
       lists_.append(round, bucket[round * length + i], first[row] + i);

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "reformer/base/errors.h"
+#include "reformer/base/interruption.h"
 #include "reformer/device/device.h"
 #include "reformer/model/parts.h"
 
@@ -16,12 +17,20 @@ namespace {
 
 constexpr const char* kOp = "decoder";
 
-// x += FeedForward(y), a part of the positions at a time.
+// Fewer positions are read before anybody has stopped them, and waiting for a
+// GPU between the layers would cost more than the layers.
+constexpr int64_t kLong = 4096;
+
+// x += FeedForward(y), a part of the positions at a time; done(share) after
+// each.
+template <class Done>
 void add_feed_forward(const FeedForward& layer, const at::Tensor& y,
-                      const at::Tensor& x) {
-  if (y.size(1) == 1) return layer.add_to(x, y);
-  for_each_part(y.size(1), layer.chunk(y.size(0)), [&](int64_t at, int64_t n) {
+                      const at::Tensor& x, const Done& done) {
+  const int64_t length = y.size(1);
+  if (length == 1) return layer.add_to(x, y);
+  for_each_part(length, layer.chunk(y.size(0)), [&](int64_t at, int64_t n) {
     layer.add_to(x.narrow(1, at, n), y.narrow(1, at, n));
+    done(double(at + n) / double(length));
   });
 }
 
@@ -76,10 +85,11 @@ void Decoder::check_buckets(Buckets* buckets, int64_t length) const {
 }
 
 // All layers; add_attention(cache, x, buckets, y) adds a layer's attention to
-// y. Owns x.
-template <class AddAttention>
+// y; done(n) is told how many layers are done, attention as half of one. Owns
+// x.
+template <class AddAttention, class Done>
 Streams Decoder::run(at::Tensor x, const AddAttention& add_attention,
-                     Buckets* buckets) {
+                     const Done& done, Buckets* buckets) {
   const auto& stack = model_.stack();
   Streams y = stack.begin(std::move(x));
   Buckets unnamed(caches_.size());
@@ -88,17 +98,21 @@ Streams Decoder::run(at::Tensor x, const AddAttention& add_attention,
       y, stack.count(),
       [&](int64_t i, const at::Tensor& y1, const at::Tensor& y2) {
         add_attention(caches_[i], y2, used[i], y1);
+        done(double(i) + 0.5);
       },
       [&](int64_t i, const at::Tensor& y2, const at::Tensor& y1) {
-        add_feed_forward(stack.blocks()[i].feed_forward, y1, y2);
+        add_feed_forward(
+            stack.blocks()[i].feed_forward, y1, y2,
+            [&](double share) { done(double(i) + 0.5 + share / 2); });
       });
   return y;
 }
 
 at::Tensor Decoder::prefill(const at::Tensor& tokens,
                             const std::vector<int64_t>& lengths,
-                            Buckets* buckets) {
+                            Buckets* buckets, const PrefillWatch& watch) {
   const at::NoGradGuard no_grad;
+  const Interruptible interruptible(watch.stop);
   const auto batch = static_cast<int64_t>(lengths_.size());
   const auto device = model_.placement().device;
   check_tokens(tokens);
@@ -117,13 +131,19 @@ at::Tensor Decoder::prefill(const at::Tensor& tokens,
   check_buckets(buckets, most);
   const auto start = at::full({batch, 1}, model_.start_token(), at::kLong);
   const auto inputs = at::cat({start, tokens.narrow(1, 0, most - 1)}, 1);
+  const bool watched = most >= kLong && (watch.stop || watch.progress);
+  const auto done = [&](double layers) {
+    if (watched) synchronize(device);
+    interruption_point();
+    if (watch.progress) watch.progress(layers / double(caches_.size()));
+  };
   // Behind the end of a row others' tokens would do as well: nothing sees what
   // comes after it.
   const auto y = run(
       model_.embed(copied_to(inputs, device), /*first_position=*/0),
       [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used,
-          const at::Tensor& y) { y.add_(cache.read(x, positions, used)); },
-      buckets);
+          const at::Tensor& y) { cache.read(x, positions, used, y); },
+      done, buckets);
   lengths_ = positions;
   next_ = copied_to(positions, device);
   return model_.head()
@@ -137,7 +157,7 @@ at::Tensor Decoder::compute_step(const at::Tensor& inputs, Buckets* buckets) {
       model_.embed_at(inputs, next_).unsqueeze(1),  // [batch, 1, d_model]
       [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used,
           const at::Tensor& sum) { cache.step(x, next_, used, sum); },
-      buckets);
+      [](double) {}, buckets);
   next_.add_(1);
   return model_.head().logits(y).squeeze(1);
 }

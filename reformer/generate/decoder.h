@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
+#include <functional>
 #include <vector>
 
 #include "reformer/generate/attention_cache.h"
@@ -11,6 +13,16 @@
 #include "reformer/model/language_model.h"
 
 namespace reformer {
+
+// For whoever waits while long prompts are read.
+struct PrefillWatch {
+  // Once it is true, prefill throws Interrupted: between the tasks of a CPU's
+  // kernels, between a GPU's layers.
+  const std::atomic<bool>* stop = nullptr;
+
+  // Told, after each part, how much of the work is done, up to 1.
+  std::function<void(double share)> progress;
+};
 
 // What LanguageModel::logits computes from the whole text in evaluation, one
 // token at a time. The same numbers but for rounding when LSH windows are
@@ -39,10 +51,12 @@ class Decoder {
   //   returns  [batch, vocabulary]: logits of the token after each prompt, on
   //            the model's device
   //
-  // Once, and before any step: the whole batch in one pass.
+  // Once, and before any step: the whole batch in one pass. A decoder whose
+  // prefill was interrupted is of no further use.
   at::Tensor prefill(const at::Tensor& tokens,
                      const std::vector<int64_t>& lengths,
-                     Buckets* buckets = nullptr);
+                     Buckets* buckets = nullptr,
+                     const PrefillWatch& watch = {});
 
   //   tokens  [batch] int64, on the CPU: the next token of each row
   //   returns  [batch, vocabulary]: logits of the one after it, likewise
@@ -56,8 +70,8 @@ class Decoder {
   bool captured() const { return captured_.captured(); }
 
  private:
-  template <class AddAttention>
-  Streams run(at::Tensor x, const AddAttention& add_attention,
+  template <class AddAttention, class Done>
+  Streams run(at::Tensor x, const AddAttention& add_attention, const Done& done,
               Buckets* buckets);
   at::Tensor compute_step(const at::Tensor& inputs, Buckets* buckets);
   void check_tokens(const at::Tensor& tokens) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "reformer/base/errors.h"
 #include "reformer/base/philox.h"
@@ -75,6 +76,21 @@ std::vector<Candidate> candidates(std::span<const double> logits,
   return all;
 }
 
+void penalise_repetition(std::span<double> logits,
+                         std::span<const int64_t> text,
+                         const SamplerConfig& config) {
+  if (config.repetition_penalty == 1) return;
+  const auto window = static_cast<std::size_t>(config.repetition_window);
+  if (window > 0) text = text.last(std::min(window, text.size()));
+  const auto count = static_cast<int64_t>(logits.size());
+  for (const int64_t token : std::set<int64_t>(text.begin(), text.end())) {
+    if (token < 0 || token >= count) continue;
+    double& logit = logits[static_cast<std::size_t>(token)];
+    logit = logit > 0 ? logit / config.repetition_penalty
+                      : logit * config.repetition_penalty;
+  }
+}
+
 Sampler::Sampler(const SamplerConfig& config) : config_(config) {
   require(config.temperature >= 0 && std::isfinite(config.temperature), kOp,
           ": a temperature of at least 0 is required, got ",
@@ -83,6 +99,13 @@ Sampler::Sampler(const SamplerConfig& config) : config_(config) {
           config.top_k);
   require(config.top_p > 0 && config.top_p <= 1, kOp,
           ": a top-p above 0 and up to 1 is required, got ", config.top_p);
+  require(
+      config.repetition_penalty > 0 && std::isfinite(config.repetition_penalty),
+      kOp, ": a repetition penalty above 0 is required, got ",
+      config.repetition_penalty);
+  require(config.repetition_window >= 0, kOp,
+          ": a repetition window of at least 0 is required, got ",
+          config.repetition_window);
 }
 
 double Sampler::uniform(int64_t row) const {
@@ -95,16 +118,23 @@ double Sampler::uniform(int64_t row) const {
   return double(wide >> 11) * 0x1p-53;  // [0, 1)
 }
 
-at::Tensor Sampler::draw(const at::Tensor& logits) {
+at::Tensor Sampler::draw(const at::Tensor& logits,
+                         const std::vector<std::vector<int64_t>>& texts) {
   require(logits.dim() == 2 && logits.size(1) >= 1, kOp,
           ": logits must be [batch, vocabulary], got sizes ", logits.sizes());
-  const auto exact = logits.cpu().to(at::kDouble).contiguous();
+  require(texts.empty() || static_cast<int64_t>(texts.size()) == logits.size(0),
+          kOp, ": a text for each of ", logits.size(0), " rows is required, ",
+          "got ", texts.size());
+  auto exact = logits.cpu().to(at::kDouble).contiguous();
+  if (exact.is_alias_of(logits)) exact = exact.clone();  // the caller's stay
   const auto vocabulary = static_cast<std::size_t>(exact.size(1));
   auto tokens = at::empty({exact.size(0)}, at::kLong);
   for (int64_t row = 0; row < exact.size(0); ++row) {
-    const double* at = exact.const_data_ptr<double>() + row * exact.size(1);
+    const std::span<double> of_row{
+        exact.mutable_data_ptr<double>() + row * exact.size(1), vocabulary};
+    if (!texts.empty()) penalise_repetition(of_row, texts[row], config_);
     tokens.mutable_data_ptr<int64_t>()[row] =
-        token_at(candidates({at, vocabulary}, config_), uniform(row));
+        token_at(candidates(of_row, config_), uniform(row));
   }
   ++drawn_;
   return tokens;

@@ -51,11 +51,13 @@ class DataTest(unittest.TestCase):
         self.addCleanup(self.temporary.cleanup)
         self.folder = pathlib.Path(self.temporary.name)
 
-    def reformer(self, *arguments):
+    def reformer(self, *arguments, **settings):
         environment = {**os.environ,
                        "XDG_CACHE_HOME": str(self.folder / "caches")}
-        run = subprocess.run([PROGRAM, *map(str, arguments)], timeout=120,
-                             capture_output=True, env=environment, text=True)
+        run = subprocess.run([os.path.abspath(PROGRAM),
+                              *map(str, arguments)], timeout=120,
+                             capture_output=True, env=environment, text=True,
+                             **settings)
         if "built without lib" in run.stderr:
             self.skipTest(run.stderr)
         return run
@@ -186,6 +188,14 @@ class ImagesTest(DataTest):
         self.assertEqual(from_file.returncode, 0, from_file.stderr)
         self.assertEqual(self.png_size(again), (3 * 132 + 4, 132 + 4))
 
+        names = ["completion.png", "completion-2.png", "completion-3.png"]
+        for seed, name in enumerate(names):
+            made = self.reformer("generate", run, "--images", 0, "--seed",
+                                 seed, cwd=self.folder)
+            self.assertIn(f"original: {name}\n", made.stdout)
+        grids = {(self.folder / name).read_bytes() for name in names}
+        self.assertEqual(len(grids), 3)  # none was written twice
+
     def test_mistakes_are_one_sentence(self):
         run = self.trained()
         for arguments, fault in (
@@ -194,6 +204,7 @@ class ImagesTest(DataTest):
                 (["--image-file", "/nowhere"], "/nowhere"),
                 (["--image-file", self.data], "neither PNG nor JPEG"),
                 (["--prompt", "x"], "give --images or --image-file"),
+                (["--json"], "give --images or --image-file"),
                 (["--data", "/nowhere"], "cannot read /nowhere"),
                 (["--png", "/nowhere/x.png"], "/nowhere/x.png")):
             self.assert_fails(self.reformer("generate", run, *arguments), fault)

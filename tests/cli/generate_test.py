@@ -1,8 +1,10 @@
 """generate_test.py PROGRAM: what `reformer generate` and `reformer bench
 generate` print, where, and with which status."""
+import codecs
 import json
+import os
 import pathlib
-import signal
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,6 +12,8 @@ import unittest
 
 PROGRAM = None  # set below
 FOLDER = None
+CHARACTERS = rb"[\xC3-\xDF][\x80-\xBF]|[\xE1-\xEC][\x80-\xBF]{2}"  # most
+KEYS = ["prompt", "text", "tokens", "ended", "seconds", "tokens_per_s", "seed"]
 BENCH_KEYS = (
     "bench device dtype batch layers d_model d_ff heads attention rounds "
     "chunk_length local_window train_length position token_s tokens_per_s "
@@ -42,6 +46,12 @@ def setUpModule():
           "model.positions=sinusoid", "lsh.window=chunk")
 
 
+def ends_in_a_cut_character(text):
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    decoder.decode(text)
+    return decoder.getstate()[0] != b""
+
+
 def tearDownModule():
     FOLDER.cleanup()
 
@@ -52,17 +62,55 @@ def generate(run, *arguments, **settings):
 
 
 class GenerateTest(unittest.TestCase):
-    def test_writes_as_many_bytes_as_asked_for_and_nothing_else(self):
+    def test_writes_as_many_tokens_as_asked_for_and_ends_the_line(self):
         run = generate("text", "--prompt", "ab", "--length", 60)
-        self.assertEqual((run.returncode, len(run.stdout)), (0, 60))
+        self.assertEqual(run.returncode, 0)
+        self.assertIn(len(run.stdout), (58, 59, 60, 61))  # a cut character
+        self.assertTrue(run.stdout.endswith(b"\n"))
         self.assertRegex(run.stderr.decode(),
                          r"^60 tokens in .* tokens/s; prompt of 2 read in")
 
     def test_an_untrained_model_writes_bytes_of_every_kind(self):
         texts = [generate("text", "--length", 64, "--seed", seed).stdout
                  for seed in range(10)]
-        self.assertTrue(all(len(text) == 64 for text in texts))
+        self.assertTrue(all(62 <= len(text) <= 65 for text in texts))
         self.assertIn(0, b"".join(texts))
+
+    def test_a_character_that_its_end_would_cut_is_dropped(self):
+        text = generate("text", "--length", 400).stdout
+        cut = [n for n in range(1, 390) if ends_in_a_cut_character(text[:n])]
+        for n in cut[:3]:
+            written = generate("text", "--length", n).stdout[:-1]
+            self.assertFalse(ends_in_a_cut_character(written))
+            self.assertEqual(written, text[:len(written)])
+            self.assertIn(len(written), (n - 1, n - 2, n - 3))
+        self.assertGreater(len(cut), 2)
+
+    def test_whole_characters_are_written_while_it_goes_on(self):
+        run = subprocess.Popen(
+            [PROGRAM, "generate", pathlib.Path(FOLDER.name) / "text",
+             "--length", "1200", "--threads", "1"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        text = b""
+        ends = set()
+        while piece := os.read(run.stdout.fileno(), 4096):
+            text += piece
+            ends.add(len(text))
+        run.stdout.close()
+        self.assertEqual(run.wait(), 0)
+        self.assertIn(len(text), range(1197, 1202))
+        self.assertGreater(len(ends), 10)
+        within = {at for character in re.finditer(CHARACTERS, text)
+                  for at in range(character.start() + 1, character.end())}
+        self.assertGreater(len(within), 10)
+        self.assertEqual(ends & within, set())
+
+    def test_a_text_that_ends_its_line_gets_no_second_end(self):
+        text = generate("text", "--length", 2000).stdout
+        at = text.index(b"\n")
+        self.assertLess(at, 1990)
+        run = generate("text", "--length", at + 1)
+        self.assertEqual(run.stdout, text[:at + 1])
 
     def test_the_same_seed_writes_the_same_text(self):
         texts = [generate("text", "--seed", seed).stdout for seed in (1, 1, 2)]
@@ -77,19 +125,26 @@ class GenerateTest(unittest.TestCase):
         self.assertEqual(by_file, by_input.stdout)
         self.assertNotEqual(by_file, generate("text", "--prompt", "a").stdout)
 
+    def test_the_prompt_is_shown_where_it_is_asked_for(self):
+        options = ["text", "--prompt", "abc", "--length", 20]
+        text = generate(*options).stdout
+        self.assertEqual(generate(*options, "--hide-prompt").stdout, text)
+        self.assertEqual(generate(*options, "--show-prompt").stdout,
+                         b"abc" + text)
+
     def test_several_prompts_are_continued_as_each_alone(self):
-        prompts = ["ab", "", "[a,b] defghijklm"]
+        prompts = ["1 2", "", "3 1 4 1 5 9 2 6"]
         options = ["--length", 40, "--temperature", 0]
-        alone = [generate("text", "--prompt", prompt, *options).stdout
+        alone = [generate("numbers", "--prompt", prompt, *options).stdout
                  for prompt in prompts]
         words = [word for prompt in prompts for word in ("--prompt", prompt)]
-        run = generate("text", *words, *options)
+        run = generate("numbers", *words, *options)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(run.stdout, b"".join(
-            b"--- %d of 3\n%s\n" % (i + 1, text)
+            b"--- %d of 3\n%s" % (i + 1, text)
             for i, text in enumerate(alone)))
         self.assertIn(b"120 tokens in ", run.stderr)
-        self.assertIn(b"3 texts; prompts of up to 16 read in", run.stderr)
+        self.assertIn(b"3 texts; prompts of up to 8 read in", run.stderr)
 
     def test_standard_input_is_read_once(self):
         run = generate("text", "--prompt-file", "-", "--prompt-file", "-",
@@ -97,20 +152,22 @@ class GenerateTest(unittest.TestCase):
         self.assertEqual((run.returncode, run.stdout), (1, b""))
         self.assertIn(b"standard input can be read only once", run.stderr)
 
-    def test_without_a_length_it_stops_where_the_positions_end(self):
-        self.assertEqual(len(generate("text", "--prompt", "abc").stdout), 61)
-
-    def test_too_many_positions_are_refused_before_anything_is_written(self):
-        for arguments in (["--length", 65], ["--prompt", "x" * 64],
-                          ["--prompt", "x", "--length", 64]):
-            run = generate("text", *arguments)
-            self.assertEqual((run.returncode, run.stdout), (1, b""))
-            self.assertIn(b"this model has 64 positions", run.stderr)
+    def test_where_positions_end_the_window_moves_on(self):
+        before = generate("text", "--prompt", "abc", "--length", 61)
+        self.assertNotIn(b"note", before.stderr)
+        after = generate("text", "--prompt", "abc", "--length", 300)
+        self.assertEqual(after.returncode, 0)
+        self.assertEqual(after.stderr.count(b"note: this model has 64 "), 1)
+        self.assertIn(len(after.stdout), range(297, 302))
+        self.assertTrue(after.stdout.startswith(before.stdout[:-1]))
+        long = generate("text", "--prompt", "x" * 100, "--length", 5)
+        self.assertEqual(long.returncode, 0)
+        self.assertIn(b"its last 32 tokens are read anew", long.stderr)
 
     def test_other_tokens_are_numbers(self):
         run = generate("numbers", "--prompt", "0 5,7", "--length", 9)
         self.assertEqual(run.returncode, 0)
-        self.assertRegex(run.stdout.decode(), r"^(\d+ ){9}$")
+        self.assertRegex(run.stdout.decode(), r"^(\d+ ){9}\n$")
         for prompt in "0 128", "-1", "5x", "five":
             run = generate("numbers", "--prompt=" + prompt)
             self.assertEqual((run.returncode, run.stdout), (1, b""))
@@ -124,24 +181,83 @@ class GenerateTest(unittest.TestCase):
     def test_mistakes_are_one_sentence(self):
         for status, arguments in (
                 (1, ["--prompt-file", "/nowhere"]), (1, ["--top-p", "0"]),
+                (1, ["--repetition-penalty", "0"]),
+                (1, ["--interactive", "--prompt-file", "-"]),
+                (1, ["--interactive", "--prompt", "a", "--prompt", "b"]),
                 (2, ["--prompt", "a", "--prompt-file", "b"]),
                 (2, ["--temperature", "-1"]), (2, ["--temperature", "warm"]),
                 (2, ["--top-p", "1.5"]), (2, ["--top-k", "-1"]),
-                (2, ["--length", "0"]), (2, ["--seed", "x"])):
-            run = generate("text", *arguments)
+                (2, ["--length", "0"]), (2, ["--seed", "x"]),
+                (2, ["--stop", ""]), (2, ["--repetition-penalty", "-1"]),
+                (2, ["--repetition-window", "x"])):
+            run = generate("text", *arguments, input=b"")
             self.assertEqual((run.returncode, run.stdout), (status, b""))
             self.assertRegex(run.stderr.decode(), r"^reformer: .*\n$")
 
-    def test_an_interrupt_ends_it_in_order(self):
-        run = subprocess.Popen(
-            [PROGRAM, "generate", pathlib.Path(FOLDER.name) / "numbers",
-             "--length", "1000000", "--threads", "1"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        run.stdout.read(10)  # streamed: long before the end
-        run.send_signal(signal.SIGINT)
-        _, errors = run.communicate(timeout=60)
-        self.assertEqual(run.returncode, 0)
-        self.assertIn(b"stopped: ", errors)
+
+class StopTest(unittest.TestCase):
+    def test_texts_end_before_the_first_stop_string(self):
+        text = generate("numbers", "--length", 60).stdout.decode()
+        words = text.split()
+        stop = " ".join(words[20:23]) + " "  # three tokens
+        expected = text[:text.index(stop)]
+        for stops in (["--stop", stop], ["--stop", "never", "--stop", stop]):
+            run = generate("numbers", "--length", 60, *stops)
+            self.assertEqual(run.returncode, 0)
+            self.assertEqual(run.stdout.decode(), expected + "\n")
+        row = json.loads(generate("numbers", "--json", "--stop", stop).stdout)
+        self.assertEqual(row["ended"], "stop")
+        self.assertEqual((row["text"], row["stop"]), (expected, stop))
+        self.assertEqual(row["tokens"], len(expected.split()) + 3)
+
+    def test_what_only_began_as_a_stop_string_is_written(self):
+        text = generate("numbers", "--length", 30).stdout.decode()[:-1]
+        run = generate("numbers", "--length", 30, "--stop", text[-9:] + "no")
+        self.assertEqual(run.stdout.decode(), text + "\n")
+
+    def test_one_of_several_texts_may_end_before_the_others(self):
+        prompts = ["--prompt", "1", "--prompt", "2"]
+        options = ["numbers", *prompts, "--length", 30, "--json"]
+        rows = [json.loads(line)["text"]
+                for line in generate(*options).stdout.splitlines()]
+        stop = " ".join(rows[0].split()[5:9])
+        stopped = [json.loads(line) for line in
+                   generate(*options, "--stop", stop).stdout.splitlines()]
+        self.assertEqual(stopped[0]["text"], rows[0][:rows[0].index(stop)])
+        self.assertEqual([row["ended"] for row in stopped],
+                         ["stop", "length"])
+        self.assertEqual(stopped[1]["text"], rows[1])
+
+
+class JsonTest(unittest.TestCase):
+    def test_every_prompt_is_a_line_with_exactly_these_keys(self):
+        run = generate("numbers", "--json", "--prompt", "1 2", "--prompt", "3",
+                       "--length", 20, "--seed", 7)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        rows = [json.loads(line) for line in run.stdout.splitlines()]
+        self.assertEqual([row["prompt"] for row in rows], ["1 2", "3"])
+        for row in rows:
+            self.assertEqual(list(row), KEYS)
+            self.assertEqual((row["tokens"], row["ended"], row["seed"]),
+                             (20, "length", 7))
+            self.assertRegex(row["text"], r"^(\d+ ){20}$")
+            self.assertGreater(row["seconds"], 0)
+            self.assertAlmostEqual(row["tokens_per_s"], 20 / row["seconds"])
+
+    def test_bytes_that_are_no_text_are_replaced(self):
+        run = generate("text", "--json", "--length", 60, "--seed", 3)
+        self.assertIn("\ufffd", json.loads(run.stdout)["text"])
+
+
+class RepetitionTest(unittest.TestCase):
+    def test_a_penalty_makes_tokens_repeat_less(self):
+        def different(*options):
+            return len(set(generate("numbers", "--length", 60, *options,
+                                    "--temperature", 0.2).stdout.split()))
+        penalised = different("--repetition-penalty", 5)
+        self.assertGreater(penalised, different())
+        self.assertNotEqual(penalised, different(
+            "--repetition-penalty", 5, "--repetition-window", 1))
 
 
 class BenchTest(unittest.TestCase):

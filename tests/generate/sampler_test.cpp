@@ -152,7 +152,66 @@ TEST(Sampler, RefusesLogitsThatAreNotNumbers) {
             std::vector<int64_t>{1});
 }
 
+SamplerConfig penalty(double repetition_penalty, int64_t window) {
+  SamplerConfig config;
+  config.repetition_penalty = repetition_penalty;
+  config.repetition_window = window;
+  return config;
+}
+
+// Keskar et al. 2019, Sec. 4.1, with the sign rule: as plain as can be.
+std::vector<double> penalised(std::vector<double> logits,
+                              const std::vector<int64_t>& text, double by,
+                              std::size_t window) {
+  for (std::size_t token = 0; token < logits.size(); ++token) {
+    bool recent = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const bool within = window == 0 || i + window >= text.size();
+      recent |= within && text[i] == static_cast<int64_t>(token);
+    }
+    if (!recent) continue;
+    logits[token] = logits[token] > 0 ? logits[token] / by : logits[token] * by;
+  }
+  return logits;
+}
+
+TEST(Sampler, PenalisesEachRecentTokenOnceWhateverTheSignOfItsLogit) {
+  const std::vector<double> logits = {2, -1, 0, 3, -0.5, 1};
+  const std::vector<int64_t> text = {5, 3, 0, 1, 1, 0, 1, 77};
+  for (const double by : {0.5, 1.0, 1.2, 10.0}) {
+    for (const int64_t window : {0, 1, 2, 3, 6, 8, 100}) {
+      auto changed = logits;
+      penalise_repetition(changed, text, penalty(by, window));
+      EXPECT_EQ(changed, penalised(logits, text, by, window))
+          << by << " over " << window;
+    }
+  }
+}
+
+TEST(Sampler, APenaltyMakesWhatWasSaidLessProbable) {
+  std::vector<double> logits = {1, 1, -1, -1};
+  penalise_repetition(logits, std::vector<int64_t>{0, 2}, penalty(1.3, 0));
+  EXPECT_LT(logits[0], logits[1]);
+  EXPECT_LT(logits[2], logits[3]);
+}
+
+TEST(Sampler, DrawsByThePenaltyOfEachRowsOwnText) {
+  auto config = penalty(2, 1);
+  config.temperature = 0;
+  const auto logits = at::stack({one_row({3, 2, 1})[0], one_row({3, 2, 1})[0]});
+  Sampler sampler(config);
+  const auto tokens = sampler.draw(logits, {{1, 0}, {0, 1}});
+  EXPECT_EQ(tokens[0].item<int64_t>(), 1);
+  EXPECT_EQ(tokens[1].item<int64_t>(), 0);
+  EXPECT_EQ(logits[0][0].item<double>(), 3);  // the caller's own
+  EXPECT_THROW(sampler.draw(logits, {{1}}), Error);
+}
+
 TEST(Sampler, RefusesImpossibleSettings) {
+  EXPECT_THROW(Sampler(penalty(0, 1)), Error);
+  EXPECT_THROW(Sampler(penalty(-1, 1)), Error);
+  EXPECT_THROW(Sampler(penalty(NAN, 1)), Error);
+  EXPECT_THROW(Sampler(penalty(1.2, -1)), Error);
   EXPECT_THROW(Sampler(settings(-0.1, 0, 1)), Error);
   EXPECT_THROW(Sampler(settings(kInfinity, 0, 1)), Error);
   EXPECT_THROW(Sampler(settings(1, -1, 1)), Error);
