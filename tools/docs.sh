@@ -9,10 +9,9 @@ export REFORMER_DOCS=$build/docs REFORMER_VERSION
 REFORMER_VERSION=$("$build/reformer" --version | cut -d ' ' -f 2)
 rm -rf "$REFORMER_DOCS"
 mkdir -p "$REFORMER_DOCS/pages"
-# A program without that command leaves the page out.
-if "$build/reformer" settings --markdown >"$REFORMER_DOCS/settings" 2>/dev/null
-then
-  mv "$REFORMER_DOCS/settings" "$REFORMER_DOCS/pages/settings.md"
-fi
+{
+  printf '# All settings\n\n'
+  "$build/reformer" settings --markdown
+} >"$REFORMER_DOCS/pages/settings.md"
 doxygen docs/Doxyfile
 echo "the pages are $REFORMER_DOCS/html/index.html"
