@@ -140,14 +140,14 @@ std::string peak_table_row(const PeakMeasurement& m) {
 
 std::string head(const BenchOptions& options, double peak) {
   return "The attention kernel alone: " + options.describe(at::kCPU) + "\n" +
-         describe_machine() + "\npeak: matrix product (at::mm, float32), " +
+         describe_machine() + "\npeak: matmul (at::mm, float32), " +
          fixed(peak, 1, " GFLOP/s") + "\n\n" + table_head(kColumns);
 }
 
 void bench_peak(const BenchOptions& options) {
   options.prepare_cpu();
   Report report(options.json);
-  report.progress("matrix product");
+  report.progress("matmul");
   const double peak = matmul_gflops(options.repeats);
   report.text(head(options, peak));
   for (const int64_t length : options.lengths) {
@@ -166,7 +166,7 @@ void bench_peak(const BenchOptions& options) {
 
 void add_bench_peak(CLI::App& bench, Action& action) {
   auto& app = *bench.add_subcommand(
-      "peak", "the attention kernel's share of the matrix-product peak");
+      "peak", "the attention kernel's share of the matmul peak");
   const auto options =
       std::make_shared<BenchOptions>(std::vector<int64_t>{16384});
   options->add_to(app);

@@ -47,7 +47,7 @@ void add_reproduce_figure3(CLI::App& reproduce, Action& action) {
   auto& app = *reproduce.add_subcommand(
       "figure3",
       "shared queries and keys, and reversible blocks, against an ordinary "
-      "Transformer (as configs/figure3.json has it: meant for 5 minutes of an "
+      "Transformer (as configs/figure3.json has it: meant for 7 minutes of an "
       "H200)");
   const auto options = std::make_shared<ExperimentOptions>("figure3");
   options->add_to(app);
