@@ -2,6 +2,7 @@
 
 Links to headings are written as GitHub names them, [text](page.md#its-heading);
 Doxygen 1.9.4 has no such names. Each heading gets one, unique among all pages.
+Links to what is no page, outside of docs/, become their text.
 """
 import collections
 import pathlib
@@ -10,6 +11,16 @@ import sys
 
 HEADING = re.compile(r"^(##+) (.+)$")
 LINK = re.compile(r"\]\((?:[\w./-]*?([\w-]+)\.md)?#([\w-]+)\)")
+
+RELATIVE = re.compile(r"\[([^\]]*)\]\((?![a-z]+:|#)([^)#]+)[^)]*\)")
+DOCS = pathlib.Path(__file__).resolve().parent
+
+
+def without_outside(line, folder):
+    def kept(link):
+        target = (folder / link[2]).resolve()
+        return link[0] if DOCS in target.parents else link[1]
+    return RELATIVE.sub(kept, line)
 
 
 def slug(heading):
@@ -26,6 +37,7 @@ def main(path):
         if line.startswith("```"):
             code = not code
         elif not code:
+            line = without_outside(line, pathlib.Path(path).parent)
             line = LINK.sub(
                 lambda link: f"](@ref {link[1] or page}--{link[2]})", line)
             if heading := HEADING.match(line):
