@@ -12,7 +12,7 @@ using namespace decoding;
 
 // A little more than one part of attention's products (attention_cache.cpp).
 TEST(Prefill, PromptsOfSeveralPartsAreTheWholePass) {
-  constexpr int64_t kLong = 16384 + 33;
+  constexpr int64_t kLong = 16384 + 34;
   for (const std::string attention : {"local", "lsh"}) {
     auto config = small_config(attention);
     config.model.layers = 1;
