@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <c10/core/InferenceMode.h>
 
@@ -86,12 +88,11 @@ void Decoder::check_buckets(Buckets* buckets, int64_t length) const {
 
 // All layers; add_attention(cache, x, buckets, y) adds a layer's attention to
 // y; done(n) is told how many layers are done, attention as half of one. Owns
-// x.
+// its streams.
 template <class AddAttention, class Done>
-Streams Decoder::run(at::Tensor x, const AddAttention& add_attention,
+Streams Decoder::run(Streams y, const AddAttention& add_attention,
                      const Done& done, Buckets* buckets) {
   const auto& stack = model_.stack();
-  Streams y = stack.begin(std::move(x));
   Buckets unnamed(caches_.size());
   auto& used = buckets ? *buckets : unnamed;
   stack.for_each_branch(
@@ -106,6 +107,27 @@ Streams Decoder::run(at::Tensor x, const AddAttention& add_attention,
             [&](double share) { done(double(i) + 0.5 + share / 2); });
       });
   return y;
+}
+
+// A part of the positions at a time: memory that is new takes longer to write
+// than the embedding to compute.
+Streams Decoder::embed(const at::Tensor& inputs) const {
+  constexpr int64_t kPart = 16384;
+  const auto& stack = model_.stack();
+  const int64_t length = inputs.size(1);
+  if (length <= kPart) return stack.begin(model_.embed(inputs, 0));
+  Streams x;
+  for_each_part(length, kPart, [&](int64_t at, int64_t n) {
+    interruption_point();
+    const auto part = model_.embed(inputs.narrow(1, at, n), at);
+    if (at == 0) {
+      x.x1 = at::empty({inputs.size(0), length, part.size(2)}, part.options());
+      x.x2 = stack.two_streams() ? at::empty_like(x.x1) : x.x1;
+    }
+    x.x1.narrow(1, at, n).copy_(part);
+    if (stack.two_streams()) x.x2.narrow(1, at, n).copy_(part);
+  });
+  return x;
 }
 
 at::Tensor Decoder::prefill(const at::Tensor& tokens,
@@ -140,7 +162,7 @@ at::Tensor Decoder::prefill(const at::Tensor& tokens,
   // Behind the end of a row others' tokens would do as well: nothing sees what
   // comes after it.
   const auto y = run(
-      model_.embed(copied_to(inputs, device), /*first_position=*/0),
+      embed(copied_to(inputs, device)),
       [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used,
           const at::Tensor& y) { cache.read(x, positions, used, y); },
       done, buckets);
@@ -154,7 +176,8 @@ at::Tensor Decoder::prefill(const at::Tensor& tokens,
 // On the device alone: this may be captured, and is then not called again.
 at::Tensor Decoder::compute_step(const at::Tensor& inputs, Buckets* buckets) {
   const auto y = run(
-      model_.embed_at(inputs, next_).unsqueeze(1),  // [batch, 1, d_model]
+      model_.stack().begin(  // [batch, 1, d_model]
+          model_.embed_at(inputs, next_).unsqueeze(1)),
       [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used,
           const at::Tensor& sum) { cache.step(x, next_, used, sum); },
       [](double) {}, buckets);

@@ -71,8 +71,9 @@ class Decoder {
 
  private:
   template <class AddAttention, class Done>
-  Streams run(at::Tensor x, const AddAttention& add_attention, const Done& done,
+  Streams run(Streams y, const AddAttention& add_attention, const Done& done,
               Buckets* buckets);
+  Streams embed(const at::Tensor& inputs) const;
   at::Tensor compute_step(const at::Tensor& inputs, Buckets* buckets);
   void check_tokens(const at::Tensor& tokens) const;
   void check_buckets(Buckets* buckets, int64_t length) const;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "reformer/base/errors.h"
+#include "reformer/base/interruption.h"
 #include "reformer/device/device.h"
 #include "reformer/kernels/rotary.h"
 #include "reformer/ops/checks.h"
@@ -33,11 +34,25 @@ void check_first(const at::Tensor& first, const at::Tensor& x) {
           " on ", first.device().str());
 }
 
+// In parts where somebody may stop it: of a million positions it takes seconds.
+void copy_rows(const at::Tensor& to, const at::Tensor& from) {
+  if (!interruption_flag()) {
+    to.copy_(from);
+    return;
+  }
+  constexpr int64_t kPart = 1 << 16;
+  for (int64_t at = 0; at < from.size(2); at += kPart) {
+    interruption_point();
+    const int64_t n = std::min(kPart, from.size(2) - at);
+    to.narrow(2, at, n).copy_(from.narrow(2, at, n));
+  }
+}
+
 at::Tensor turned(const at::Tensor& x, const RotaryConfig& config,
                   const at::Tensor& first, bool back) {
   const auto rows = with_contiguous_rows(x);
   const auto y = empty_rows_like(rows);
-  y.copy_(rows);
+  copy_rows(y, rows);
   const auto arguments = [&]<class T>() {
     return kernels::RotaryArgs<T>{
         mutable_rows_of<T>(y),

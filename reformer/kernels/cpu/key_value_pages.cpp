@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reformer/base/interruption.h"
 #include "reformer/base/parallel.h"
 #include "reformer/kernels/interval_attention.h"
 
@@ -24,12 +25,17 @@ void write_row(const T* from, double factor, int64_t d, int64_t width, T* to) {
   std::fill(to + d, to + width, T(0));
 }
 
+// All positions in order, since one's value may take the place of that before
+// it: `stop` is looked at on the way.
 template <class T>
-void append_head(const AppendKeysArgs<T>& args, int64_t batch, int64_t head) {
+void append_head(const AppendKeysArgs<T>& args, int64_t batch, int64_t head,
+                 const std::atomic<bool>* stop) {
+  constexpr int64_t kBetweenLooks = 4096;
   const auto pages = args.pages.row(batch);
   const T* k = args.k.head(batch, head);
   const T* v = args.v.head(batch, head);
   for (int64_t i = 0; i < args.counts[batch]; ++i) {
+    if (i % kBetweenLooks == 0) check_interruption(stop);
     const T* key = k + i * args.k.row_stride;
     const double factor = args.unit_keys ? inverse_norm(key, args.d_head) : 1;
     const int64_t position = args.first[batch] + i;
@@ -49,8 +55,9 @@ void append(const AppendKeysArgs<T>& args) {
   constexpr int64_t kWorthwhile = 1024;  // positions
   const int64_t most = *std::max_element(args.counts, args.counts + args.batch);
   const int64_t heads = args.batch * args.heads;
+  const auto* stop = interruption_flag();
   parallel_tasks_if(heads * most >= kWorthwhile, heads, [&](int64_t task) {
-    append_head(args, task / args.heads, task % args.heads);
+    append_head(args, task / args.heads, task % args.heads, stop);
   });
 }
 
