@@ -25,6 +25,7 @@ LanguageModel::LanguageModel(const Config& config, const Placement& placement)
           store_.normal("embedding.weight",
                         {config.model.vocabulary + 1, config.model.d_model},
                         1 / std::sqrt(double(config.model.d_model)))),
+      ngrams_(config, store_),
       positions_(config, store_),
       stack_(make_stack(config, store_)),
       head_(config, stack_->two_streams(), store_) {}
@@ -43,27 +44,31 @@ at::Tensor LanguageModel::here(const at::Tensor& x) const {
   return copied_to(x, placement().device);
 }
 
-// `positions` may be undefined: nothing to add.
+// `ngrams` and `positions` may be undefined: nothing to add.
 at::Tensor LanguageModel::embed_with(const at::Tensor& inputs,
+                                     const at::Tensor& ngrams,
                                      const at::Tensor& positions) const {
-  const auto x = at::embedding(embedding_, inputs) *
-                 std::sqrt(double(config_.model.d_model));
+  auto x = at::embedding(embedding_, inputs) *
+           std::sqrt(double(config_.model.d_model));
+  if (ngrams.defined()) x = x + ngrams;
   return positions.defined() ? x + positions : x;
 }
 
-at::Tensor LanguageModel::embed(const at::Tensor& inputs,
-                                int64_t first_position) const {
-  return embed_with(inputs, positions_.encode(first_position, inputs.size(1)));
+at::Tensor LanguageModel::embed(const at::Tensor& inputs, int64_t at,
+                                int64_t n) const {
+  return embed_with(inputs.narrow(1, at, n), ngrams_.encode(inputs, at, n),
+                    positions_.encode(at, n));
 }
 
-at::Tensor LanguageModel::embed_at(const at::Tensor& inputs,
-                                   const at::Tensor& positions) const {
-  return embed_with(inputs, positions_.encode(positions));
+at::Tensor LanguageModel::embed_next(const at::Tensor& recent,
+                                     const at::Tensor& positions) const {
+  return embed_with(recent.select(1, recent.size(1) - 1),
+                    ngrams_.encode_last(recent), positions_.encode(positions));
 }
 
 Streams LanguageModel::begin(const at::Tensor& inputs) const {
   const at::NoGradGuard no_grad;
-  return stack_->begin(embed(inputs, /*first_position=*/0));
+  return stack_->begin(embed(inputs, 0, inputs.size(1)));
 }
 
 Streams LanguageModel::outputs(const at::Tensor& tokens, const Pass& pass,
@@ -84,6 +89,7 @@ void LanguageModel::embed_backward(const at::Tensor& inputs,
   const auto d = d_x.x1.add_(d_x.x2);  // [batch, length, d_model]
   add_embedding_gradient(gradient_sum(embedding_), inputs.flatten(),
                          d.flatten(0, 1), std::sqrt(double(d.size(2))));
+  ngrams_.add_gradients(inputs, d);
   positions_.add_gradients(d.size(0) == 1 ? d[0] : d.sum(0));
 }
 

@@ -9,6 +9,7 @@
 
 #include "reformer/config/config.h"
 #include "reformer/model/language_head.h"
+#include "reformer/model/ngram_embedding.h"
 #include "reformer/model/positions.h"
 #include "reformer/model/stack.h"
 
@@ -72,26 +73,30 @@ class LanguageModel {
   const LanguageHead& head() const { return head_; }
   int64_t start_token() const { return config_.model.vocabulary; }
 
-  // What the stack reads: [batch, length, d_model] of inputs [batch, length]
-  // int64, the first of which stands at first_position. Differentiable.
-  at::Tensor embed(const at::Tensor& inputs, int64_t first_position) const;
+  // What the stack reads: [batch, n, d_model] of the n positions from `at` on,
+  // of inputs [batch, length] int64. Differentiable.
+  at::Tensor embed(const at::Tensor& inputs, int64_t at, int64_t n) const;
 
-  // [n, d_model] of n inputs, each with a position of its own; both [n] int64
-  // on the model's device, and nothing waits for it.
-  at::Tensor embed_at(const at::Tensor& inputs,
-                      const at::Tensor& positions) const;
+  // [n, d_model] of the next input of n rows, each at a position of its own:
+  //   recent     [n, ngrams().context() + 1] int64: the last inputs of each
+  //   positions  [n] int64 of the last one
+  // both on the model's device, and nothing waits for it.
+  at::Tensor embed_next(const at::Tensor& recent,
+                        const at::Tensor& positions) const;
+  const NgramEmbedding& ngrams() const { return ngrams_; }
 
  private:
   at::Tensor here(const at::Tensor& x) const;  // on the model's device
   at::Tensor shifted(const at::Tensor& tokens) const;
   Streams begin(const at::Tensor& inputs) const;
-  at::Tensor embed_with(const at::Tensor& inputs,
+  at::Tensor embed_with(const at::Tensor& inputs, const at::Tensor& ngrams,
                         const at::Tensor& positions) const;
   void embed_backward(const at::Tensor& inputs, const Streams& d_x);
 
   Config config_;
   ParameterStore store_;
   at::Tensor embedding_;  // [vocabulary + 1, d_model]; the last: start
+  NgramEmbedding ngrams_;
   Positions positions_;
   std::unique_ptr<Stack> stack_;
   LanguageHead head_;

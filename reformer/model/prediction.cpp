@@ -46,19 +46,35 @@ int64_t buckets_of(const Config& config) {
                                     config.lsh.chunk_length);
 }
 
-// A pair is found unless every round misses it.
-double lsh_keys(const Config& config) {
+// Of the heads of an LSH layer, how many hash.
+double hashed_share(const Config& config) {
+  return double(hashed_heads(config)) / double(config.model.heads);
+}
+
+// In the local window of a head.
+double near_keys(const Config& config) {
+  return mean_of_window(double(config.train.length), 1,
+                        double(config.lsh.local_window));
+}
+
+// Of a head that hashes: a pair is found unless every round misses it.
+double hashed_keys(const Config& config) {
   const double length = double(config.train.length);
   const double past = std::max(length / 2, 1.0);
   const double found =
       window_keys(config.lsh, length, 1.0 / double(buckets_of(config))) / past;
   double missed = std::pow(1 - std::min(found, 1.0), config.lsh.rounds);
-  if (config.lsh.local_window > 0) {
-    const double local =
-        mean_of_window(length, 1, double(config.lsh.local_window));
-    missed *= 1 - std::min(local / past, 1.0);
+  if (local_window_of_hashed(config) > 0) {
+    missed *= 1 - std::min(near_keys(config) / past, 1.0);
   }
   return past * (1 - missed);
+}
+
+// The mean over the heads of an LSH layer.
+double lsh_keys(const Config& config) {
+  const double share = hashed_share(config);
+  if (share == 1) return hashed_keys(config);
+  return share * hashed_keys(config) + (1 - share) * near_keys(config);
 }
 
 struct LayerFlops {
@@ -79,7 +95,8 @@ LayerFlops layer_flops(const Config& config, AttentionKind kind) {
   flops.attention =
       2 * tokens * width * 2 * expected_keys_per_query(config, kind);
   if (kind == AttentionKind::kLsh) {
-    flops.hash = 2 * tokens * width * double(config.lsh.rounds) *
+    flops.hash = 2 * tokens * width * hashed_share(config) *
+                 double(config.lsh.rounds) *
                  double(rotation_columns(buckets_of(config)));
   }
   return flops;
@@ -112,6 +129,7 @@ ParameterCounts count_parameters(const Config& config) {
   const int64_t read = d_model * (model.block == BlockKind::kResidual ? 1 : 2);
   ParameterCounts counts;
   counts.embedding = (model.vocabulary + 1) * d_model;  // and a start token
+  counts.ngrams = ngram_tables(model) * model.ngram_rows * d_model;
   counts.positions = position_count(config);
   for (const auto kind : layer_attentions(model)) {
     counts.attention += norm + projections_of(kind) * width * d_model;

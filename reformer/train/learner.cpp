@@ -90,7 +90,7 @@ void Learner::synchronize() const {
 
 Pass Learner::pass(int64_t step) const {
   return {static_cast<uint64_t>(train_.seed), static_cast<uint64_t>(step),
-          /*training=*/true, /*rounds=*/0};
+          /*training=*/true, rounds_of_step(model_.config(), step)};
 }
 
 // Leaves the gradients in the parameters; the numbers of StepGradients.
@@ -118,9 +118,11 @@ at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
 }
 
 bool Learner::worth_capturing(const std::vector<WeighedBatch>& batches) const {
+  // Other rounds are other launches.
+  const bool alike = train_.rounds.size() <= 1;
   if (model_.placement().device.is_cpu() ||
       train_.cuda_graph == GraphUse::kOff || offload_ || batches.size() != 1 ||
-      !capturable_) {
+      !alike || !capturable_) {
     return false;
   }
   const int64_t numbers =

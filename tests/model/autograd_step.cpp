@@ -19,7 +19,8 @@ std::vector<at::Tensor> autograd_gradients(const LanguageModel& model,
       at::full({wanted.size(0), 1}, model.start_token(), wanted.options());
   const auto inputs =
       at::cat({start, wanted.narrow(1, 0, wanted.size(1) - 1)}, 1);
-  Streams y{model.embed(inputs, 0), model.embed(inputs, 0)};
+  const auto x = model.embed(inputs, 0, inputs.size(1));
+  Streams y{x, x};
   for (const auto& block : model.stack().blocks()) {
     at::Tensor buckets;
     const auto add_attention = [&](const at::Tensor& to, const at::Tensor& x) {
