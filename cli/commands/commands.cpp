@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cli/commands/bench.h"
+#include "cli/commands/bleu.h"
 #include "cli/commands/eval.h"
 #include "cli/commands/export.h"
 #include "cli/commands/generate.h"
@@ -10,6 +11,7 @@
 #include "cli/commands/plot.h"
 #include "cli/commands/reproduce.h"
 #include "cli/commands/settings.h"
+#include "cli/commands/tokenizer.h"
 #include "cli/commands/train.h"
 #include "reformer/version.h"
 
@@ -22,6 +24,8 @@ void add_commands(CLI::App& app, Action& action) {
   add_eval(app, action);
   add_export(app, action);
   add_generate(app, action);
+  add_bleu(app, action);
+  add_tokenizer(app, action);
   add_plot(app, action);
   add_info(app, action);
   add_settings(app, action);

@@ -1,6 +1,7 @@
 #include "reformer/config/config.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 
@@ -18,6 +19,7 @@ constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
 constexpr int64_t kBytes = 256;
 constexpr int64_t kLargestImage = 16384;
 constexpr int64_t kLongestKey = 64;
+constexpr int64_t kMostToyWords = 3600;
 constexpr int64_t kMostLayers = 1 << 20;
 
 void require_within(const char* key, int64_t value, int64_t least,
@@ -100,10 +102,15 @@ void check_ngrams(const ModelConfig& model) {
           "model.ngram_length: 0, or from 2 to ", kLongestNgram,
           " is required, got ", model.ngram_length);
   require_within("model.ngram_rows", model.ngram_rows, 1, kMostNgramRows);
+  require(model.ngram_length == 0 || model.encoder_layers == 0,
+          "model.ngram_length: 0 is required where model.encoder_layers is not "
+          "0, got ",
+          model.ngram_length);
 }
 
 void check_model(const ModelConfig& model) {
   require_within("model.layers", model.layers, 1, kMostLayers);
+  require_within("model.encoder_layers", model.encoder_layers, 0, kMostLayers);
   require_within("model.d_model", model.d_model, 1);
   require_within("model.d_ff", model.d_ff, 1);
   require_within("model.heads", model.heads, 1);
@@ -124,6 +131,16 @@ void check_model(const ModelConfig& model) {
   require(model.attention.count() <= model.layers,
           "model.attention: at most model.layers = ", model.layers,
           " names are required, got ", model.attention.count());
+  if (model.encoder_layers > 0) {
+    require(model.encoder_attention.count() <= model.encoder_layers,
+            "model.encoder_attention: at most model.encoder_layers = ",
+            model.encoder_layers, " names are required, got ",
+            model.encoder_attention.count());
+  } else {
+    require(!model.share_embeddings,
+            "model.share_embeddings: false is required where "
+            "model.encoder_layers is 0, got true");
+  }
   check_heads(model);
   check_ngrams(model);
 }
@@ -186,6 +203,7 @@ void check_optimizer(const TrainConfig& train) {
   require_below_one("train.momentum", train.momentum);
   require_positive("train.epsilon", train.epsilon);
   require_not_negative("train.clip", train.clip);
+  require_below_one("train.label_smoothing", train.label_smoothing);
   require_not_negative("train.minutes", train.minutes);
   require(train.weight_decay == 0 || train.optimizer == OptimizerKind::kAdamw ||
               train.optimizer == OptimizerKind::kMuon,
@@ -236,9 +254,48 @@ void check_images(const Config& config) {
           " is required by images, got ", config.train.length);
 }
 
+void check_language(const char* key, const std::string& name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_';
+  });
+  require(!name.empty() && plain, key,
+          ": a name of letters, digits, - and _ is required, got '", name, "'");
+}
+
+void check_translation(const Config& config) {
+  const auto& [task, model, lsh, train] = config;
+  require(model.encoder_layers > 0,
+          "model.encoder_layers: at least 1 is required by ", task.name,
+          ", whose source an encoder reads; got 0");
+  require_within("train.batch_tokens", train.batch_tokens, 0);
+  require(train.batch_tokens == 0 || train.batch_tokens >= 2 * train.length,
+          "train.batch_tokens: at least 2 train.length = ", 2 * train.length,
+          ", room for the longest pair, is required, got ", train.batch_tokens);
+  require(train.length >= 2,
+          "train.length: at least 2, a token and the end, is required by "
+          "translation, got ",
+          train.length);
+  if (task.name == TaskKind::kTranslationToy) {
+    require_within("task.alphabet", task.alphabet, 1, kMostToyWords);
+    return;
+  }
+  check_language("task.source_language", task.source_language);
+  check_language("task.target_language", task.target_language);
+  require(task.source_language != task.target_language,
+          "task.target_language: another than task.source_language is "
+          "required, got '",
+          task.target_language, "' for both");
+}
+
 void check_task(const Config& config) {
   const TaskKind name = config.task.name;
   if (name == TaskKind::kNone) return;
+  const bool pairs =
+      name == TaskKind::kTranslation || name == TaskKind::kTranslationToy;
+  require(pairs || config.model.encoder_layers == 0,
+          "model.encoder_layers: 0 is required by ", config.task.name,
+          ", which has no source for an encoder; got ",
+          config.model.encoder_layers);
   if (name == TaskKind::kDuplication) {
     check_duplication(config);
     return;
@@ -247,6 +304,13 @@ void check_task(const Config& config) {
     check_recall(config);
     return;
   }
+  if (pairs) {
+    check_translation(config);
+    return;
+  }
+  require(config.task.tokenizer.empty() || name == TaskKind::kText,
+          "task.tokenizer: of text and translation, not of ", config.task.name);
+  if (!config.task.tokenizer.empty()) return;
   require(config.model.vocabulary >= kBytes, "model.vocabulary: at least ",
           kBytes, ", one for each byte, is required by ", config.task.name,
           ", got ", config.model.vocabulary);
@@ -260,9 +324,12 @@ void check_products(const Config& config) {
   const auto& model = config.model;
   const double width = double(model.heads * head_size(model));
   const double d_model = double(model.d_model);
+  const bool encoder = model.encoder_layers > 0;
+  const double layers = double(model.layers + model.encoder_layers);
   const double parameters =
-      double(model.layers) * d_model * (4 * width + 2 * double(model.d_ff)) +
-      d_model * (3 * double(model.vocabulary) + double(config.train.length) +
+      layers * d_model * ((encoder ? 8 : 4) * width + 2 * double(model.d_ff)) +
+      d_model * (3 * double(model.vocabulary) +
+                 (encoder ? 2 : 1) * double(config.train.length) +
                  double(ngram_tables(model)) * double(model.ngram_rows));
   require(128 * parameters <= kMost,
           "model: fewer parameters are required than the some ", parameters,
@@ -270,22 +337,33 @@ void check_products(const Config& config) {
   const double widest =
       std::max({d_model, width, double(model.d_ff), double(model.vocabulary)}) +
       double(model.heads) * double(most_training_rounds(config));
-  const double tokens = double(config.train.batch * config.train.length);
-  require(64 * tokens * widest * double(model.layers) <= kMost &&
+  const double tokens =
+      std::max(double(config.train.batch * config.train.length),
+               double(config.train.batch_tokens));
+  require((encoder ? 96 : 64) * tokens * widest * layers <= kMost &&
               tokens * double(config.train.accumulate) <= kMost,
           "train.batch: fewer sequences, or shorter ones, are required than ",
           config.train.batch, " of train.length = ", config.train.length,
           " for a model of these sizes");
 }
 
+std::vector<AttentionKind> repeated(const AttentionKinds& kinds,
+                                    int64_t layers) {
+  std::vector<AttentionKind> each;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    each.push_back(kinds.of_layer(layer));
+  }
+  return each;
+}
+
 }  // namespace
 
 std::vector<AttentionKind> layer_attentions(const ModelConfig& model) {
-  std::vector<AttentionKind> layers;
-  for (int64_t layer = 0; layer < model.layers; ++layer) {
-    layers.push_back(model.attention.of_layer(layer));
-  }
-  return layers;
+  return repeated(model.attention, model.layers);
+}
+
+std::vector<AttentionKind> encoder_attentions(const ModelConfig& model) {
+  return repeated(model.encoder_attention, model.encoder_layers);
 }
 
 int64_t successor_heads(const ModelConfig& model) {
@@ -322,6 +400,8 @@ int64_t rotary_pairs(const ModelConfig& model) {
 int64_t ngram_tables(const ModelConfig& model) {
   return std::max<int64_t>(model.ngram_length - 1, 0);
 }
+
+int64_t toy_vocabulary(const TaskConfig& task) { return 3 + 2 * task.alphabet; }
 
 int64_t recall_pairs(const Config& config) {
   const int64_t slots = config.train.length / (config.task.key_length + 1);

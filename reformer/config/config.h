@@ -13,12 +13,15 @@ namespace reformer {
 
 struct ModelConfig {
   int64_t layers = 3;
+  int64_t encoder_layers = 0;
   int64_t d_model = 512;
   int64_t d_ff = 2048;
   int64_t heads = 8;
   int64_t d_head = 0;
   int64_t vocabulary = 256;
   AttentionKinds attention = AttentionKind::kLsh;
+  AttentionKinds encoder_attention = AttentionKind::kFull;
+  bool share_embeddings = false;
   double successor_fraction = 0;
   Choice<BlockKind> block = BlockKind::kReversible;
   Choice<ActivationKind> activation = ActivationKind::kGelu;
@@ -33,15 +36,26 @@ struct ModelConfig {
 
   template <class Visitor>
   void visit(Visitor&& v) {
-    v("model.layers", layers, "blocks, each an attention and a feed-forward");
+    v("model.layers", layers,
+      "blocks, each an attention and a feed-forward; of an encoder-decoder "
+      "those of the decoder, with a cross-attention each");
+    v("model.encoder_layers", encoder_layers,
+      "blocks of an encoder, which the decoder reads: an encoder-decoder; 0: a "
+      "language model");
     v("model.d_model", d_model, "width of the two residual streams");
     v("model.d_ff", d_ff, "inner width of the feed-forward");
     v("model.heads", heads, "attention heads");
     v("model.d_head", d_head, "width of a head (d_k); 0: d_model / heads");
-    v("model.vocabulary", vocabulary, "tokens");
+    v("model.vocabulary", vocabulary,
+      "tokens; with a tokenizer it becomes the number of its pieces");
     v("model.attention", attention,
       "full, full_shared_qk, local or lsh; a comma-separated list is repeated "
       "over the layers");
+    v("model.encoder_attention", encoder_attention,
+      "likewise of the encoder, whose positions see those after them, too");
+    v("model.share_embeddings", share_embeddings,
+      "encoder-decoder: one matrix embeds source and target and is the output "
+      "projection (Vaswani et al.); false: three");
     v("model.successor_fraction", successor_fraction,
       "share of the heads whose keys offer the value of the position after "
       "them: what came next the last time; not in full attention; 0: the "
@@ -51,7 +65,9 @@ struct ModelConfig {
       "activations kept: faster, with memory for every layer) or residual "
       "(the ordinary Transformer)");
     v("model.activation", activation, "relu or gelu, in the feed-forward");
-    v("model.dropout", dropout, "after attention and after feed-forward");
+    v("model.dropout", dropout,
+      "after attention and after feed-forward; of an encoder-decoder also "
+      "after the embeddings");
     v("model.positions", positions,
       "learned, axial, sinusoid (added to the embedding), or rotary (turns "
       "queries and keys, but for those of successor heads; of any length)");
@@ -75,6 +91,7 @@ struct TrainConfig {
   int64_t steps = 1000;
   int64_t batch = 1;
   int64_t length = 4096;
+  int64_t batch_tokens = 0;
   int64_t seed = 0;
   int64_t accumulate = 1;
   std::vector<int64_t> rounds;
@@ -88,6 +105,7 @@ struct TrainConfig {
   double epsilon = 1e-8;
   double momentum = 0.95;
   double clip = 0;
+  double label_smoothing = 0;
   int64_t evaluate_every = 0;
   int64_t evaluate_batches = 0;
   int64_t checkpoint_every = 0;
@@ -105,7 +123,12 @@ struct TrainConfig {
   void visit(Visitor&& v) {
     v("train.steps", steps, "optimizer steps");
     v("train.batch", batch, "sequences of a batch");
-    v("train.length", length, "positions of a sequence");
+    v("train.length", length,
+      "positions of a sequence; translation: the longest of a sentence, its "
+      "end included; longer pairs are left out");
+    v("train.batch_tokens", batch_tokens,
+      "translation: positions of a batch, of source and target together, "
+      "padding included; 0: train.batch sentences");
     v("train.seed", seed, "seed of parameters, data, hashes and dropout");
     v("train.accumulate", accumulate,
       "gradient accumulation: batches whose gradients make one step");
@@ -128,6 +151,9 @@ struct TrainConfig {
     v("train.epsilon", epsilon, "adam's and adamw's, muon's of the rest");
     v("train.momentum", momentum, "muon's, of matrices (Nesterov)");
     v("train.clip", clip, "largest norm of all gradients; 0: any");
+    v("train.label_smoothing", label_smoothing,
+      "share of what the loss wants that is spread evenly over all tokens; "
+      "losses are reported without it");
     v("train.evaluate_every", evaluate_every,
       "steps between evaluations; 0: at the end only");
     v("train.evaluate_batches", evaluate_batches,
@@ -171,20 +197,25 @@ struct TaskConfig {
   int64_t alphabet = 127;
   int64_t key_length = 2;
   int64_t image_size = 64;
+  std::string tokenizer;
+  std::string source_language = "en";
+  std::string target_language = "de";
 
   template <class Visitor>
   void visit(Visitor&& v) {
     v("task.name", name,
-      "text, images, duplication or recall; none: of a model that a program "
-      "trains on tokens of its own");
+      "text, images, duplication, recall, translation or translation-toy; "
+      "none: of a model that a program trains on tokens of its own");
     v("task.data", data,
-      "a file, or a folder or archive of files; - is standard input, of text");
+      "a file, or a folder or archive of files; - is standard input, of text; "
+      "of translation also two files with a comma between them, or what stands "
+      "before their languages");
     v("task.validation", validation,
       "data of its own; else 5% of a text, after the training split, or the "
-      "images that their names say");
+      "images or sentences that their names say");
     v("task.test", test,
-      "data of its own; else the last 5% of a text, or the images that their "
-      "names say");
+      "data of its own; else the last 5% of a text, or the images or sentences "
+      "that their names say");
     v("task.cache", cache,
       "folder of what was decoded; empty: $XDG_CACHE_HOME/reformer or "
       "~/.cache/reformer");
@@ -194,6 +225,13 @@ struct TaskConfig {
     v("task.key_length", key_length, "recall: tokens of a key");
     v("task.image_size", image_size,
       "images: pixels of a side; train.length is 3 image_size^2");
+    v("task.tokenizer", tokenizer,
+      "text, translation: a SentencePiece model (.model), whose pieces are the "
+      "tokens, and their number model.vocabulary; empty: bytes, of translation "
+      "one of model.vocabulary pieces that is made of the data");
+    v("task.source_language", source_language,
+      "translation: how names of files end (train.en)");
+    v("task.target_language", target_language, "translation: likewise");
   }
 };
 
@@ -214,6 +252,9 @@ struct Config {
 
 // The attention of each layer, model.attention repeated over model.layers.
 std::vector<AttentionKind> layer_attentions(const ModelConfig& model);
+
+// Likewise of the encoder's layers.
+std::vector<AttentionKind> encoder_attentions(const ModelConfig& model);
 
 // What 0 stands for: d_model / heads.
 int64_t head_size(const ModelConfig& model);
@@ -237,6 +278,10 @@ int64_t rotary_pairs(const ModelConfig& model);
 
 // Tables of n-grams, one for each n from 2 to model.ngram_length.
 int64_t ngram_tables(const ModelConfig& model);
+
+// Of the made language of translation-toy: its words of both languages, and
+// the tokens 0 to 2, which are none.
+int64_t toy_vocabulary(const TaskConfig& task);
 
 // Of a sequence of the recall task: two fifths of its slots, at least 1.
 int64_t recall_pairs(const Config& config);

@@ -140,7 +140,7 @@ void AttentionCache::read(const at::Tensor& x,
     }
     interruption_point();
   }
-  const auto attended = layer_.attend(turned, buckets, lsh_);
+  const auto attended = layer_.attend(turned, buckets, /*mask=*/{}, lsh_);
   for_each_part(x.size(1), kPart, [&](int64_t at, int64_t n) {
     interruption_point();
     y.narrow(1, at, n).add_(layer_.join(attended.narrow(2, at, n)));
