@@ -43,10 +43,10 @@ struct LshConfig {
   int64_t chunk_length = 128;
   int64_t n_buckets = 0;
   int64_t local_window = 0;
-  Choice<HashedHeads> hashed_heads = HashedHeads::kAll;
-  Choice<LocalHeads> local_heads = LocalHeads::kAll;
   Choice<Window> window = Window::kTrailing;
   bool causal = true;
+  Choice<HashedHeads> hashed_heads = HashedHeads::kAll;
+  Choice<LocalHeads> local_heads = LocalHeads::kAll;
 
   template <class Visitor>
   void visit(Visitor&& v) {

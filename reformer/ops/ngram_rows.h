@@ -13,9 +13,9 @@ namespace reformer {
 //   returns  [batch, length] int64 in [0, rows) for each n from 2 to longest:
 //            a hash of a position's token and the n - 1 before it
 //
-// The sum of tokens times odd constants, modulo 2^64, of which the upper half
-// counts: two different n-grams share a row as often as chance has it. The same
-// on every device. Carries no gradient. Nothing waits for a GPU.
+// The sum of tokens times odd constants, modulo 2^64, mixed once more, of which
+// the upper half counts: two n-grams share a row as often as chance has it. The
+// same on every device. Carries no gradient. Nothing waits for a GPU.
 std::vector<at::Tensor> ngram_rows(const at::Tensor& tokens, int64_t longest,
                                    int64_t rows);
 
