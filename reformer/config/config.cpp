@@ -336,7 +336,7 @@ void check_products(const Config& config) {
           " of model.layers, d_model, d_ff, heads and vocabulary");
   const double widest =
       std::max({d_model, width, double(model.d_ff), double(model.vocabulary)}) +
-      double(model.heads) * double(most_training_rounds(config));
+      double(model.heads) * double(config.lsh.rounds);
   const double tokens =
       std::max(double(config.train.batch * config.train.length),
                double(config.train.batch_tokens));
@@ -381,18 +381,6 @@ int64_t local_window_of_hashed(const Config& config) {
                                                     : 0;
 }
 
-int64_t rounds_of_step(const Config& config, int64_t step) {
-  const auto& rounds = config.train.rounds;
-  if (rounds.empty()) return config.lsh.rounds;
-  return rounds[static_cast<size_t>(step) % rounds.size()];
-}
-
-int64_t most_training_rounds(const Config& config) {
-  const auto& rounds = config.train.rounds;
-  if (rounds.empty()) return config.lsh.rounds;
-  return *std::max_element(rounds.begin(), rounds.end());
-}
-
 int64_t rotary_pairs(const ModelConfig& model) {
   return model.positions == PositionKind::kRotary ? head_size(model) / 2 : 0;
 }
@@ -416,9 +404,6 @@ void check(const Config& config) {
   check_model(config.model);
   check_lsh(config.lsh);
   check_lsh_heads(config);
-  for (const int64_t rounds : config.train.rounds) {
-    require_within("train.rounds", rounds, 1);
-  }
   check_train_counts(config.train);
   check_optimizer(config.train);
   check_task(config);

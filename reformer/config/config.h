@@ -94,7 +94,6 @@ struct TrainConfig {
   int64_t batch_tokens = 0;
   int64_t seed = 0;
   int64_t accumulate = 1;
-  std::vector<int64_t> rounds;
   Choice<OptimizerKind> optimizer = OptimizerKind::kAdamw;
   double learning_rate = 1e-3;
   Choice<ScheduleKind> schedule = ScheduleKind::kConstant;
@@ -132,9 +131,6 @@ struct TrainConfig {
     v("train.seed", seed, "seed of parameters, data, hashes and dropout");
     v("train.accumulate", accumulate,
       "gradient accumulation: batches whose gradients make one step");
-    v("train.rounds", rounds,
-      "hash rounds of the training steps, in turn, so that the model bears any "
-      "number of them; empty: lsh.rounds in all of them");
     v("train.optimizer", optimizer,
       "adafactor, adam, adamw or muon (of the blocks' matrices; adamw's of the "
       "rest)");
@@ -268,10 +264,6 @@ int64_t hashed_heads(const Config& config);
 
 // The last positions that those heads see besides: 0, or lsh.local_window.
 int64_t local_window_of_hashed(const Config& config);
-
-// Hash rounds of a training step, and the most of all steps.
-int64_t rounds_of_step(const Config& config, int64_t step);
-int64_t most_training_rounds(const Config& config);
 
 // Pairs of a head's columns that rotary positions turn; 0 with others.
 int64_t rotary_pairs(const ModelConfig& model);

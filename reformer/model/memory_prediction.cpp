@@ -76,8 +76,7 @@ int64_t attention_graph(const Config& config, const Sizes& sizes,
 
 int64_t round_count(const Config& config, AttentionKind kind) {
   if (kind != AttentionKind::kLsh) return 0;
-  return most_training_rounds(config) +
-         (local_window_of_hashed(config) > 0 ? 1 : 0);
+  return config.lsh.rounds + (local_window_of_hashed(config) > 0 ? 1 : 0);
 }
 
 // Order, place and interval of each round.
@@ -472,8 +471,7 @@ class Moments {
 
   int64_t bucket_ids(AttentionKind kind) const {
     if (kind != AttentionKind::kLsh) return 0;
-    return int64_t{sizeof(uint16_t)} * most_training_rounds(config_) *
-           sizes_.hashed_rows;
+    return int64_t{sizeof(uint16_t)} * config_.lsh.rounds * sizes_.hashed_rows;
   }
 
   const Config& config_;

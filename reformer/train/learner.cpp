@@ -119,7 +119,7 @@ void Learner::synchronize() const {
 
 Pass Learner::pass(int64_t step) const {
   return {static_cast<uint64_t>(train_.seed), static_cast<uint64_t>(step),
-          /*training=*/true, rounds_of_step(model_->config(), step)};
+          /*training=*/true, /*rounds=*/0};
 }
 
 // Leaves the gradients in the parameters; the numbers of StepGradients.
@@ -146,11 +146,9 @@ at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
 }
 
 bool Learner::worth_capturing(const std::vector<WeighedBatch>& batches) const {
-  // Other rounds are other launches.
-  const bool alike = train_.rounds.size() <= 1;
   if (model_->placement().device.is_cpu() ||
       train_.cuda_graph == GraphUse::kOff || offload_ || batches.size() != 1 ||
-      !alike || !capturable_ || sizes_of(batches[0].batch) != last_sizes_) {
+      !capturable_ || sizes_of(batches[0].batch) != last_sizes_) {
     return false;
   }
   const int64_t numbers =

@@ -414,19 +414,6 @@ TEST(CheckConfig, HeadsThatDoNotHashSeeTheirNeighbours) {
   EXPECT_EQ(local_window_of_hashed(config), 0);
 }
 
-TEST(CheckConfig, RoundsOfStepsAreTakenInTurn) {
-  expect_contains(check_error_of({"train.rounds=[2, 0]"}),
-                  "train.rounds: at least 1 is required");
-  Config config;
-  config.lsh.rounds = 5;
-  EXPECT_EQ(rounds_of_step(config, 7), 5);
-  EXPECT_EQ(most_training_rounds(config), 5);
-  config.train.rounds = {1, 8, 2};
-  EXPECT_EQ(rounds_of_step(config, 7), 8);
-  EXPECT_EQ(rounds_of_step(config, 9), 1);
-  EXPECT_EQ(most_training_rounds(config), 8);
-}
-
 TEST(CheckConfig, NgramsAreOfTwoToEightTokens) {
   for (const char* value : {"=-1", "=1", "=9"}) {
     expect_contains(check_error_of({std::string("model.ngram_length") + value}),
