@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "cli/commands/average.h"
 #include "cli/commands/bench.h"
 #include "cli/commands/eval.h"
 #include "cli/commands/export.h"
@@ -21,6 +22,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_train(app, action);
   add_eval(app, action);
   add_export(app, action);
+  add_average(app, action);
   add_generate(app, action);
   add_plot(app, action);
   add_info(app, action);
