@@ -4,6 +4,7 @@
 
 #include "reformer/base/errors.h"
 #include "reformer/base/interruption.h"
+#include "reformer/generate/decoded_attention.h"
 #include "reformer/model/parts.h"
 #include "reformer/ops/checks.h"
 #include "reformer/ops/lsh_attention.h"
@@ -18,13 +19,6 @@ constexpr const char* kOp = "decoder";
 // Positions that matrices are multiplied with before somebody may stop it: less
 // than a second at a width of 1024 on two cores.
 constexpr int64_t kPart = 16384;
-
-LshConfig decoding_config(const AttentionLayer& layer, const Pass& pass) {
-  LshConfig config = layer.lsh();
-  config.window = Window::kTrailing;
-  if (pass.rounds > 0) config.rounds = pass.rounds;
-  return config;
-}
 
 KeyValueConfig cache_config(const AttentionLayer& layer, int64_t batch,
                             const Placement& placement, int64_t rounds) {
@@ -50,7 +44,7 @@ AttentionCache::AttentionCache(const AttentionLayer& layer, int64_t batch,
                                const Pass& pass, const Placement& placement)
     : layer_(layer),
       pass_(pass),
-      lsh_(decoding_config(layer, pass)),
+      lsh_(decoding_lsh(layer, pass)),
       cache_(cache_config(layer, batch, placement, lsh_.rounds)),
       history_({batch, layer.heads(), is_lsh() ? lsh_.rounds : 0,
                 lsh_.n_buckets, lsh_.chunk_length},
@@ -138,18 +132,6 @@ void AttentionCache::read(const at::Tensor& x,
   });
 }
 
-// What every head sees, LSH rounds aside.
-EarlierPositions AttentionCache::earlier() const {
-  const auto kind = layer_.kind();
-  if (kind == AttentionKind::kFull)
-    return {EarlierPositions::kAll, 0, /*itself=*/true};
-  if (kind == AttentionKind::kFullSharedQk) return {EarlierPositions::kAll};
-  if (kind == AttentionKind::kLsh) return {lsh_.local_window};
-  const int64_t m = lsh_.chunk_length;  // local
-  const bool trailing = layer_.lsh().window == Window::kTrailing;
-  return {m, trailing ? 0 : m};  // chunks: one's own and the previous one
-}
-
 bool AttentionCache::extend() {
   return cache_.extend(std::vector<int64_t>(cache_.batch(), 1));
 }
@@ -160,7 +142,8 @@ void AttentionCache::step(const at::Tensor& x, const at::Tensor& position,
   hash(projected.q, buckets);
   const auto [q, k, v] = layer_.turned(projected, position);
   const auto attended =
-      attend_next({q, k, v, buckets, position}, earlier(), cache_, history_);
+      attend_next({q, k, v, buckets, position}, earlier_positions(layer_),
+                  cache_, history_);
   layer_.add_joined(attended, y);
 }
 

@@ -54,7 +54,6 @@ class AttentionCache {
   void hash(const at::Tensor& q, at::Tensor& buckets) const;
   at::Tensor attend_whole(const Projected& turned,
                           const at::Tensor& buckets) const;
-  EarlierPositions earlier() const;
 
   const AttentionLayer& layer_;
   Pass pass_;

@@ -44,7 +44,8 @@ template <class T>
 struct BeamAttentionArgs {
   Rows<const T> q;  // [rows, heads, 1, d_head]
   BeamBlocks<const T> keys;
-  BeamBlocks<const T> values;
+  BeamBlocks<const T> values;  // may be the same, and
+  int64_t value_offset;        // begin so many numbers further
   BeamSlots slots;
   int64_t begin;            // positions from here
   int64_t end;              // to here are seen,
@@ -60,6 +61,13 @@ struct BeamAttentionArgs {
   int64_t heads;
   int64_t d_head;  // on CUDA a multiple of 8 up to 128
 };
+
+template <class T>
+constexpr const T* beam_value(const BeamAttentionArgs<T>& args,
+                              int64_t position, int64_t row, int64_t head) {
+  return args.values.at(position, args.slots.of(position, row), head) +
+         args.value_offset;
+}
 
 // Which earlier positions a row and head see by LSH: of each round the last
 // `window` of its bucket; and the last `local_window` of all.

@@ -34,8 +34,7 @@ template <class T>
 __device__ float own_value(const BeamAttentionArgs<T>& args,
                            const BeamHead& own, int column) {
   if (args.own < 0) return 0;
-  const int64_t slot = args.slots.of(args.own, own.row);
-  return to_float(args.values.at(args.own, slot, own.head)[column]);
+  return to_float(beam_value(args, args.own, own.row, own.head)[column]);
 }
 
 template <class T>
@@ -83,10 +82,8 @@ __global__ void __launch_bounds__(kThreads)
       if (!counts[u] || !inside) continue;
       key[u] = load_eight(args.keys.at(p, args.slots.of(p, own.row), own.head) +
                           column);
-      value[u] = load_eight(args.values.at(p + later,
-                                           args.slots.of(p + later, own.row),
-                                           own.head) +
-                            column);
+      value[u] =
+          load_eight(beam_value(args, p + later, own.row, own.head) + column);
     }
     float scores[kUnrolledRows];
 #pragma unroll

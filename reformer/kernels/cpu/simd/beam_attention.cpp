@@ -29,8 +29,7 @@ class BeamQuery {
     T* output = args_.output.head(row_, head_);
     collect();
     if (n_ == 0) {
-      const int64_t slot = args_.slots.of(args_.own, row_);
-      const T* own = args_.values.at(args_.own, slot, head_);
+      const T* own = beam_value(args_, args_.own, row_, head_);
       return copy_row(own, args_.d_head, args_.d_head, output);
     }
     score();
@@ -43,8 +42,7 @@ class BeamQuery {
     for (int64_t p = args_.begin; p < end_; ++p) {
       if (seen_ && seen_[p] == 0) continue;
       keys_[n_] = args_.keys.at(p, args_.slots.of(p, row_), head_);
-      values_[n_++] =
-          args_.values.at(p + later, args_.slots.of(p + later, row_), head_);
+      values_[n_++] = beam_value(args_, p + later, row_, head_);
     }
     // Whole vectors of keys; the scores of these are not used.
     for (int64_t i = n_; i < padded<T>(n_); ++i) keys_[i] = keys_[0];
