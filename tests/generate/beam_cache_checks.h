@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
@@ -28,10 +29,15 @@ class BeamWalk {
     }
   }
 
-  // Logits [rows, vocabulary] after the texts' last tokens.
+  // Logits [rows, vocabulary] after the texts' last tokens. `buckets`: of every
+  // layer, as BeamCache::step's.
   at::Tensor step(const std::vector<int64_t>& parents,
-                  const std::vector<int64_t>& tokens) {
-    const c10::InferenceMode no_grad;
+                  const std::vector<int64_t>& tokens,
+                  std::vector<at::Tensor>* buckets = nullptr) {
+    const at::NoGradGuard no_grad;
+    std::vector<at::Tensor> unnamed;
+    auto& used = buckets ? *buckets : unnamed;
+    used.resize(caches_.size());
     std::vector<std::vector<int64_t>> texts;
     for (std::size_t row = 0; row < parents.size(); ++row) {
       texts.push_back(position_ == 0 ? std::vector<int64_t>{}
@@ -49,8 +55,7 @@ class BeamWalk {
     model_.stack().for_each_branch(
         y, model_.stack().count(),
         [&](int64_t i, const at::Tensor& to, const at::Tensor& from) {
-          at::Tensor buckets;
-          caches_[i].step(from, position, ancestors_, buckets, to);
+          caches_[i].step(from, position, ancestors_, used[i], to);
         },
         [&](int64_t i, const at::Tensor& to, const at::Tensor& from) {
           model_.stack().blocks()[i].feed_forward.add_to(to, from);

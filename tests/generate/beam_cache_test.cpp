@@ -3,7 +3,6 @@
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/softmax.h>
-#include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
 #include "tests/generate/beam_cache_checks.h"
