@@ -54,7 +54,7 @@ struct Model::Impl {
   int64_t steps = 0;
 
   const LanguageModel& model() const {
-    return learner ? learner->model() : *loaded;
+    return learner ? learner->language_model() : *loaded;
   }
 
   Learner& trained(std::string_view by) const {

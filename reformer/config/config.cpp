@@ -95,6 +95,7 @@ void check_axial(const ModelConfig& model, int64_t length) {
 
 void check_model(const ModelConfig& model) {
   require_within("model.layers", model.layers, 1, kMostLayers);
+  require_within("model.encoder_layers", model.encoder_layers, 0, kMostLayers);
   require_within("model.d_model", model.d_model, 1);
   require_within("model.d_ff", model.d_ff, 1);
   require_within("model.heads", model.heads, 1);
@@ -115,6 +116,16 @@ void check_model(const ModelConfig& model) {
   require(model.attention.count() <= model.layers,
           "model.attention: at most model.layers = ", model.layers,
           " names are required, got ", model.attention.count());
+  if (model.encoder_layers > 0) {
+    require(model.encoder_attention.count() <= model.encoder_layers,
+            "model.encoder_attention: at most model.encoder_layers = ",
+            model.encoder_layers, " names are required, got ",
+            model.encoder_attention.count());
+  } else {
+    require(!model.share_embeddings,
+            "model.share_embeddings: false is required where "
+            "model.encoder_layers is 0, got true");
+  }
   check_heads(model);
 }
 
@@ -159,6 +170,7 @@ void check_optimizer(const TrainConfig& train) {
   require_below_one("train.momentum", train.momentum);
   require_positive("train.epsilon", train.epsilon);
   require_not_negative("train.clip", train.clip);
+  require_below_one("train.label_smoothing", train.label_smoothing);
   require_not_negative("train.minutes", train.minutes);
   require(train.weight_decay == 0 || train.optimizer == OptimizerKind::kAdamw ||
               train.optimizer == OptimizerKind::kMuon,
@@ -233,9 +245,12 @@ void check_products(const Config& config) {
   const auto& model = config.model;
   const double width = double(model.heads * head_size(model));
   const double d_model = double(model.d_model);
+  const bool encoder = model.encoder_layers > 0;
+  const double layers = double(model.layers + model.encoder_layers);
   const double parameters =
-      double(model.layers) * d_model * (4 * width + 2 * double(model.d_ff)) +
-      d_model * (3 * double(model.vocabulary) + double(config.train.length));
+      layers * d_model * ((encoder ? 8 : 4) * width + 2 * double(model.d_ff)) +
+      d_model * (3 * double(model.vocabulary) +
+                 (encoder ? 2 : 1) * double(config.train.length));
   require(128 * parameters <= kMost,
           "model: fewer parameters are required than the some ", parameters,
           " of model.layers, d_model, d_ff, heads and vocabulary");
@@ -243,21 +258,30 @@ void check_products(const Config& config) {
       std::max({d_model, width, double(model.d_ff), double(model.vocabulary)}) +
       double(model.heads * config.lsh.rounds);
   const double tokens = double(config.train.batch * config.train.length);
-  require(64 * tokens * widest * double(model.layers) <= kMost &&
+  require((encoder ? 96 : 64) * tokens * widest * layers <= kMost &&
               tokens * double(config.train.accumulate) <= kMost,
           "train.batch: fewer sequences, or shorter ones, are required than ",
           config.train.batch, " of train.length = ", config.train.length,
           " for a model of these sizes");
 }
 
+std::vector<AttentionKind> repeated(const AttentionKinds& kinds,
+                                    int64_t layers) {
+  std::vector<AttentionKind> each;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    each.push_back(kinds.of_layer(layer));
+  }
+  return each;
+}
+
 }  // namespace
 
 std::vector<AttentionKind> layer_attentions(const ModelConfig& model) {
-  std::vector<AttentionKind> layers;
-  for (int64_t layer = 0; layer < model.layers; ++layer) {
-    layers.push_back(model.attention.of_layer(layer));
-  }
-  return layers;
+  return repeated(model.attention, model.layers);
+}
+
+std::vector<AttentionKind> encoder_attentions(const ModelConfig& model) {
+  return repeated(model.encoder_attention, model.encoder_layers);
 }
 
 int64_t successor_heads(const ModelConfig& model) {
