@@ -53,12 +53,13 @@ class BeamWalk {
     auto y = model_.stack().begin(
         model_.embed_at(copied_to(tokens, device), position).unsqueeze(1));
     model_.stack().for_each_branch(
-        y, model_.stack().count(),
-        [&](int64_t i, const at::Tensor& to, const at::Tensor& from) {
-          caches_[i].step(from, position, ancestors_, used[i], to);
+        model_.stack().count(),
+        [&](const BranchPlace& at, const AttentionLayer&) {
+          caches_[at.block].step(y[at.from], position, ancestors_,
+                                 used[at.block], y[at.to]);
         },
-        [&](int64_t i, const at::Tensor& to, const at::Tensor& from) {
-          model_.stack().blocks()[i].feed_forward.add_to(to, from);
+        [&](const BranchPlace& at, const FeedForward& layer) {
+          layer.add_to(y[at.to], y[at.from]);
         });
     ++position_;
     return model_.head().logits(y).squeeze(1);
