@@ -4,7 +4,7 @@
 # Defines REFORMER_FORMATS: the packages that were found.
 
 set(REFORMER_FORMATS "")
-foreach(_package ZLIB LibArchive JPEG PNG)
+foreach(_package ZLIB LibArchive JPEG PNG SentencePiece)
   find_package(${_package} QUIET)
   if(${_package}_FOUND)
     list(APPEND REFORMER_FORMATS ${_package})

@@ -27,5 +27,6 @@ install(FILES
   "${PROJECT_BINARY_DIR}/reformerConfigVersion.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/FindLibTorch.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/FindCudaRuntime.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/FindSentencePiece.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/find_torch.py"
   DESTINATION "${_package_dir}")

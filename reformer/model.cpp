@@ -52,6 +52,7 @@ struct Model::Impl {
   std::unique_ptr<Learner> learner;       // kTraining: has the model
   std::unique_ptr<LanguageModel> loaded;  // kInference
   int64_t steps = 0;
+  std::string tokenizer;  // Checkpoint::tokenizer, which save keeps
 
   const LanguageModel& model() const {
     return learner ? learner->language_model() : *loaded;
@@ -113,6 +114,7 @@ Model Model::load(const std::string& directory, const std::string& device,
   auto impl = std::make_unique<Impl>();
   impl->config = checkpoint.config;
   impl->steps = checkpoint.step;
+  impl->tokenizer = checkpoint.tokenizer;
   const Precision precision = checkpoint.config.train.precision;
   if (use == ModelUse::kTraining) {
     impl->learner = std::make_unique<Learner>(
@@ -182,7 +184,7 @@ at::Tensor Model::generate(const at::Tensor& prompt, int64_t count,
 }
 
 void Model::save(const std::string& directory) const {
-  save_run(directory, impl_->trained("save"), impl_->steps);
+  save_run(directory, impl_->trained("save"), impl_->steps, impl_->tokenizer);
 }
 
 int64_t Model::steps() const { return impl_->steps; }

@@ -4,6 +4,7 @@
 
 #include "cli/commands/average.h"
 #include "cli/commands/bench.h"
+#include "cli/commands/bleu.h"
 #include "cli/commands/eval.h"
 #include "cli/commands/export.h"
 #include "cli/commands/generate.h"
@@ -11,6 +12,7 @@
 #include "cli/commands/plot.h"
 #include "cli/commands/reproduce.h"
 #include "cli/commands/settings.h"
+#include "cli/commands/tokenizer.h"
 #include "cli/commands/train.h"
 #include "reformer/version.h"
 
@@ -24,6 +26,8 @@ void add_commands(CLI::App& app, Action& action) {
   add_export(app, action);
   add_average(app, action);
   add_generate(app, action);
+  add_bleu(app, action);
+  add_tokenizer(app, action);
   add_plot(app, action);
   add_info(app, action);
   add_settings(app, action);

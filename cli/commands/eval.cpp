@@ -20,6 +20,7 @@
 #include "reformer/base/errors.h"
 #include "reformer/io/checkpoint.h"
 #include "reformer/model/prediction.h"
+#include "reformer/tasks/task_tokenizer.h"
 #include "reformer/train/repeats.h"
 #include "reformer/train/trainer.h"
 
@@ -95,6 +96,11 @@ std::vector<int64_t> resolved(const std::vector<int64_t>& given, int64_t zero) {
   return values;
 }
 
+bool is_translation(const Config& config) {
+  return config.task.name == TaskKind::kTranslation ||
+         config.task.name == TaskKind::kTranslationToy;
+}
+
 // Before data is opened: which distances fit is known then.
 void require_recallable(const Config& config,
                         const std::vector<int64_t>& distances,
@@ -115,8 +121,9 @@ struct Sequences {
   std::unique_ptr<Task> task;
 };
 
-std::vector<Sequences> sequences_of(const Config& trained,
+std::vector<Sequences> sequences_of(const Checkpoint& checkpoint,
                                     const std::vector<int64_t>& lengths) {
+  const Config& trained = checkpoint.config;
   const TaskConfig& task = trained.task;
   require(lengths.size() == 1 ||
               (task.data != "-" && task.validation != "-" && task.test != "-"),
@@ -126,10 +133,11 @@ std::vector<Sequences> sequences_of(const Config& trained,
   for (const int64_t length : lengths) {
     configs.push_back(task_config(trained, length));
   }
+  const auto tokenizer = run_tokenizer(trained, checkpoint.tokenizer);
   std::vector<Sequences> sequences;
   for (const auto& config : configs) {
     sequences.push_back(
-        {config.train.length, open_task(config, &stop_requested())});
+        {config.train.length, open_task(config, &stop_requested(), tokenizer)});
   }
   return sequences;
 }
@@ -142,15 +150,15 @@ class Eval {
         device_(use_machine(options.device, options.threads)),
         checkpoint_(loaded(options)),
         sequences_(sequences_of(
-            checkpoint_.config,
+            checkpoint_,
             resolved(options.lengths, checkpoint_.config.train.length))),
         rounds_(resolved(options.rounds, checkpoint_.config.lsh.rounds)),
-        model_(
+        model_(make_model(
             checkpoint_.config,
-            placement_of_trained(device_, checkpoint_.config.train.precision)),
+            placement_of_trained(device_, checkpoint_.config.train.precision))),
         split_(options.split == "test" ? Split::kTest : Split::kValidation),
         report_(options.json) {
-    load_parameters(model_, checkpoint_.parameters);
+    load_parameters(*model_, checkpoint_.parameters);
   }
 
   void run() {
@@ -175,6 +183,11 @@ class Eval {
     set_values(config, options.assignments);
     require_recallable(config, options.recall,
                        resolved(options.lengths, config.train.length));
+    require(
+        !options.by_position || !is_translation(config),
+        "--by-position: a model of one long sequence is required, task.name "
+        "is ",
+        config.task.name);
     return checkpoint;
   }
 
@@ -215,7 +228,7 @@ class Eval {
   }
 
   void evaluate_whole(const Task& task, const Point& point) {
-    const auto e = evaluate(model_, task, split_, options_.batches,
+    const auto e = evaluate(*model_, task, split_, options_.batches,
                             point.rounds, progress_of(point));
     report_.json(line_of(reported(task, point, e)));
   }
@@ -238,14 +251,14 @@ class Eval {
 
   void evaluate_distances(const Task& task, const Point& point) {
     const auto octaves =
-        sums_by_distance(model_, task, split_, options_.batches, point.rounds,
-                         progress_of(point));
+        sums_by_distance(language_model_of(*model_), task, split_,
+                         options_.batches, point.rounds, progress_of(point));
     LossSums all;
     for (const auto& octave : octaves) all += octave.sums;
     Evaluation e;
     e.loss = all.mean_loss();
     e.accuracy = all.accuracy();
-    e.metric = task.metric_of(e.loss);
+    e.metric = task.metric_of(e.loss, split_);
     auto row = reported(task, point, e);
     for (const auto& [begin, end, sums] : octaves) {
       report_.text("  distances " + std::to_string(begin) + " to " +
@@ -262,9 +275,10 @@ class Eval {
   }
 
   void evaluate_positions(const Task& task, const Point& point) {
-    auto values = losses_by_position(model_, task, split_, options_.batches,
-                                     point.rounds, progress_of(point));
-    for (double& value : values) value = task.metric_of(value);
+    auto values =
+        losses_by_position(language_model_of(*model_), task, split_,
+                           options_.batches, point.rounds, progress_of(point));
+    for (double& value : values) value = task.metric_of(value, split_);
     curves_.push_back({label_of(point), position_ranges(values)});
     report_.text(curves_.back().label + "\n");
     for (const auto& [begin, end, value] : curves_.back().ranges) {
@@ -283,11 +297,12 @@ class Eval {
   void evaluate_repeats(const Task& task, const Point& point) {
     RepeatCurve curve{label_of(point), {}};
     for (const auto& found : losses_on_repeats(
-             model_, task, split_, options_.recall, options_.batches,
-             point.rounds, progress_of(point))) {
-      const RepeatPoint value{found.distance, task.metric_of(found.repeat),
-                              task.metric_of(found.first),
-                              task.metric_of(found.no_copy)};
+             language_model_of(*model_), task, split_, options_.recall,
+             options_.batches, point.rounds, progress_of(point))) {
+      const RepeatPoint value{found.distance,
+                              task.metric_of(found.repeat, split_),
+                              task.metric_of(found.first, split_),
+                              task.metric_of(found.no_copy, split_)};
       curve.points.push_back(value);
       auto row = row_of(point);
       row["distance"] = value.distance;
@@ -308,7 +323,7 @@ class Eval {
   Checkpoint checkpoint_;
   std::vector<Sequences> sequences_;  // before the model: data may be missing
   std::vector<int64_t> rounds_;
-  LanguageModel model_;
+  std::unique_ptr<SequenceModel> model_;
   Split split_;
   Report report_;
   std::vector<PositionCurve> curves_;

@@ -12,6 +12,7 @@
 #include "reformer/base/errors.h"
 #include "reformer/generate/sampler.h"
 #include "reformer/io/checkpoint.h"
+#include "reformer/tasks/task_tokenizer.h"
 #include "reformer/train/trainer.h"
 
 namespace reformer::cli {
@@ -48,19 +49,26 @@ void run_generate(const GenerateOptions& options) {
       images || (options.images.images.empty() && options.images.files.empty()),
       "--images and --image-file are for models of images; this one of ",
       config.task.name, " continues a --prompt");
-  const auto prompts = prompts_of(options.texts, config);
+  require(config.task.name != TaskKind::kTranslation &&
+              config.task.name != TaskKind::kTranslationToy,
+          "generate: a model of text, images or numbers is required, this one "
+          "of ",
+          config.task.name, " translates: reformer translate DIR");
+  const TokenWriting writing(config,
+                             run_tokenizer(config, checkpoint.tokenizer));
+  const auto prompts = prompts_of(options.texts, writing);
   LanguageModel model(config,
                       placement_for_use(device, config.train.precision));
   load_parameters(model, checkpoint.parameters);
   warn_of_chunk_windows(config);
   const CompletionConfig completion{options.sampler, options.rounds,
-                                    TokenWriting(config).count()};
+                                    writing.count()};
   if (images) {
     complete_images(options.images, completion, model);
   } else if (options.texts.interactive) {
-    hold_session(prompts, options.texts, completion, model);
+    hold_session(prompts, options.texts, writing, completion, model);
   } else {
-    continue_texts(prompts, options.texts, completion, model);
+    continue_texts(prompts, options.texts, writing, completion, model);
   }
 }
 

@@ -45,10 +45,15 @@ struct Unit {
 Unit unit_of(const std::string& folder) {
   const auto file = fs::path(folder) / "config.json";
   if (!fs::exists(file)) return {};
-  const TaskKind task =
-      config_from_json(read_text(file.string()), file.string()).task.name;
-  if (task == TaskKind::kText) return {"bits per byte", std::numbers::ln2};
-  if (task == TaskKind::kImages) return {"bits per dim", std::numbers::ln2};
+  const auto task =
+      config_from_json(read_text(file.string()), file.string()).task;
+  // A token of a tokenizer is some bytes, and no more is known of it here.
+  if (task.name == TaskKind::kText && task.tokenizer.empty()) {
+    return {"bits per byte", std::numbers::ln2};
+  }
+  if (task.name == TaskKind::kImages) {
+    return {"bits per dim", std::numbers::ln2};
+  }
   return {};
 }
 

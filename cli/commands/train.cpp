@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "reformer/base/errors.h"
 #include "reformer/config/config_json.h"
 #include "reformer/io/checkpoint.h"
+#include "reformer/tasks/task_tokenizer.h"
 #include "reformer/train/trainer.h"
 
 namespace reformer::cli {
@@ -87,6 +89,33 @@ Config resolved_config(const TrainOptions& options) {
   return config;
 }
 
+// A model that is trained further keeps its tokens.
+std::shared_ptr<const Tokenizer> tokenizer_of(const Checkpoint& init,
+                                              Config& config) {
+  auto tokenizer = run_tokenizer(init.config, init.tokenizer);
+  if (tokenizer == nullptr) return tokenizer;
+  config.model.vocabulary = tokenizer->vocabulary_size();
+  require(config.task.tokenizer.empty() ||
+              config.task.tokenizer == init.config.task.tokenizer ||
+              load_tokenizer(config.task.tokenizer)->file() == init.tokenizer,
+          "task.tokenizer: that of the model that --init names is required, "
+          "got ",
+          config.task.tokenizer, ", which is another");
+  return tokenizer;
+}
+
+// Null where the task's tokens are bytes or numbers. Sets model.vocabulary.
+std::shared_ptr<const Tokenizer> tokenizer_of(
+    const TrainOptions& options, const std::optional<Checkpoint>& init,
+    Config& config, const std::atomic<bool>& stop) {
+  if (options.resume) {
+    const std::string file = load_run_tokenizer(options.out);
+    if (!file.empty()) return run_tokenizer(config, file);
+  }
+  if (init && !init->tokenizer.empty()) return tokenizer_of(*init, config);
+  return open_tokenizer(config, &stop);
+}
+
 std::string farewell(const TrainResult& result, const std::string& directory) {
   const std::string step = std::to_string(result.step);
   if (result.end == TrainEnd::kBefore) {
@@ -106,14 +135,15 @@ std::string farewell(const TrainResult& result, const std::string& directory) {
 void run_train(const TrainOptions& options) {
   const auto& stop = stop_requested();
   const auto device = options.config.use_machine();
-  const Config config = resolved_config(options);
-  const auto task = open_task(config, &stop);
+  Config config = resolved_config(options);
+  std::optional<Checkpoint> init;
+  if (!options.init.empty()) init = load_best_checkpoint(options.init);
+  const auto tokenizer = tokenizer_of(options, init, config, stop);
+  const auto task = open_task(config, &stop, tokenizer);
   TrainScreen screen(*task);
   screen.say(describe_run(config, *task, device, options.out));
   RunPlace place{options.out, options.resume, device, options.allow_other_data};
-  if (!options.init.empty()) {
-    place.parameters = load_best_checkpoint(options.init).parameters;
-  }
+  if (init) place.parameters = std::move(init->parameters);
   const auto result = train(config, *task, place, stop, screen);
   screen.say(farewell(result, options.out));
   if (result.end == TrainEnd::kStopped) throw Interrupted();
@@ -131,7 +161,8 @@ void add_train(CLI::App& app, Action& action) {
       ->type_name("DIR");
   command
       .add_option("--data", options->data,
-                  "a file, folder or archive: sets task.data")
+                  "a file, folder or archive, of translation also two files "
+                  "with a comma between them: sets task.data")
       ->check(not_empty())
       ->type_name("PATH");
   command

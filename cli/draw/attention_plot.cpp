@@ -12,6 +12,7 @@
 #include "reformer/io/checkpoint.h"
 #include "reformer/ops/lsh_attention.h"
 #include "reformer/tasks/task.h"
+#include "reformer/tasks/task_tokenizer.h"
 #include "reformer/train/trainer.h"
 
 namespace reformer::cli {
@@ -203,7 +204,9 @@ Script attention_script(const std::string& directory,
   LanguageModel model(checkpoint.config);
   check_plot(model, plot);
   load_parameters(model, checkpoint.parameters);
-  const auto task = open_task(checkpoint.config);
+  const auto task =
+      open_task(checkpoint.config, /*stop=*/nullptr,
+                run_tokenizer(checkpoint.config, checkpoint.tokenizer));
   const auto all = task->evaluation_batch(Split::kValidation, 0).tokens;
   const int64_t length = std::min(all.size(1), kPlotPositions);
   const auto attention =

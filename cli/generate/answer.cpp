@@ -20,6 +20,13 @@ const char* name_of(Ended ended) {
 
 }  // namespace
 
+Answer::Answer(const TokenWriting& writing, std::vector<std::string> stops,
+               const std::string& after)
+    : writing_(&writing), stream_(std::move(stops)) {
+  if (writing.pieces() == nullptr) return;
+  pieces_.emplace(*writing.pieces(), after.empty() || after.ends_with('\n'));
+}
+
 void Answer::end(Ended why, double seconds) {
   ended_ = why;
   seconds_ = seconds;
@@ -29,7 +36,8 @@ void Answer::end(Ended why, double seconds) {
 void Answer::add(int64_t token, int64_t length, double seconds) {
   if (ended_ != Ended::kNot) return;
   ++tokens_;
-  text_ += stream_.add(writing_->written(token));
+  text_ +=
+      stream_.add(pieces_ ? pieces_->add(token) : writing_->written(token));
   if (stream_.stopped_by()) {
     end(Ended::kStop, seconds);
   } else if (tokens_ == length) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,9 @@ enum class Ended { kNot, kLength, kStop, kInterrupted };
 // ends it. What comes after that is not of it.
 class Answer {
  public:
-  Answer(const TokenWriting& writing, std::vector<std::string> stops)
-      : writing_(&writing), stream_(std::move(stops)) {}
+  // after: what it follows, whose end says whether it begins a line.
+  Answer(const TokenWriting& writing, std::vector<std::string> stops,
+         const std::string& after);
 
   // `seconds` since the first token was begun; length: with how many it ends.
   void add(int64_t token, int64_t length, double seconds);
@@ -33,6 +35,7 @@ class Answer {
   void end(Ended why, double seconds);
 
   const TokenWriting* writing_;
+  std::optional<TokenWriter> pieces_;
   TextStream stream_;
   std::string text_;
   int64_t tokens_ = 0;

@@ -73,8 +73,7 @@ std::string note_on_window(int64_t positions) {
          " are read anew, and it goes on from these alone";
 }
 
-Prompts prompts_of(const TextOptions& options, const Config& config) {
-  const TokenWriting writing(config);
+Prompts prompts_of(const TextOptions& options, const TokenWriting& writing) {
   require(std::count(options.files.begin(), options.files.end(), "-") <= 1,
           "--prompt-file: standard input can be read only once");
   Prompts prompts;
@@ -112,12 +111,13 @@ void make_answers(Completion& completion, int64_t length,
 }
 
 void continue_texts(const Prompts& prompts, const TextOptions& options,
-                    const CompletionConfig& config,
+                    const TokenWriting& writing, const CompletionConfig& config,
                     const LanguageModel& model) {
   const int64_t length = options.length_or_default();
-  const TokenWriting writing(model.config());
-  std::vector<Answer> answers(prompts.texts.size(),
-                              Answer(writing, options.stops));
+  std::vector<Answer> answers;
+  for (const auto& text : prompts.texts) {
+    answers.emplace_back(writing, options.stops, text);
+  }
   AnswerPrinter printer(
       prompts.texts, answers,
       {options.json, options.shows_prompt(), config.sampler.seed});

@@ -24,13 +24,14 @@ struct Prompts {
 
 // As many as were given, or an empty one. Throws Error for what is no text of
 // the model.
-Prompts prompts_of(const TextOptions& options, const Config& config);
+Prompts prompts_of(const TextOptions& options, const TokenWriting& writing);
 
 // Prints continuations as AnswerPrinter does, which are made together. Those of
 // an interrupted command are printed as far as they were made; then Interrupted
 // is thrown.
 void continue_texts(const Prompts& prompts, const TextOptions& options,
-                    const CompletionConfig& config, const LanguageModel& model);
+                    const TokenWriting& writing, const CompletionConfig& config,
+                    const LanguageModel& model);
 
 // Draws until all answers have ended, and prints them. Throws Interrupted, when
 // texts that were begun have been printed.

@@ -24,12 +24,16 @@ int64_t number_in(const std::string& word, int64_t vocabulary) {
 
 }  // namespace
 
-TokenWriting::TokenWriting(const Config& config)
+TokenWriting::TokenWriting(const Config& config,
+                           const std::shared_ptr<const Tokenizer>& tokenizer)
     : bytes_(config.task.name == TaskKind::kText ||
              config.task.name == TaskKind::kImages),
-      vocabulary_(config.model.vocabulary) {}
+      vocabulary_(config.model.vocabulary) {
+  if (tokenizer != nullptr) pieces_.emplace(tokenizer);
+}
 
 std::vector<int64_t> TokenWriting::tokens_of(const std::string& prompt) const {
+  if (pieces_) return pieces_->encode(prompt);
   std::vector<int64_t> tokens;
   if (bytes_) {
     for (const char c : prompt) tokens.push_back(static_cast<uint8_t>(c));
@@ -50,7 +54,7 @@ std::string TokenWriting::written(int64_t token) const {
 }
 
 int64_t TokenWriting::count() const {
-  return bytes_ ? std::min(vocabulary_, kBytes) : vocabulary_;
+  return bytes_ && !pieces_ ? std::min(vocabulary_, kBytes) : vocabulary_;
 }
 
 std::string contents_of(const std::string& path) {

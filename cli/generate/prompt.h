@@ -2,21 +2,29 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "reformer/config/config.h"
+#include "reformer/data/text_tokens.h"
 
 namespace reformer::cli {
 
-// Text and images are bytes; the tokens of made-up tasks are numbers,
-// separated by spaces or commas.
+// Text is bytes or a tokenizer's pieces, images are bytes; the tokens of
+// made-up tasks are numbers, separated by spaces or commas.
 class TokenWriting {
  public:
-  explicit TokenWriting(const Config& config);
+  // tokenizer: the run's, null where it has none.
+  TokenWriting(const Config& config,
+               const std::shared_ptr<const Tokenizer>& tokenizer);
 
   // Throws Error for what is no token of the model.
   std::vector<int64_t> tokens_of(const std::string& prompt) const;
+
+  // Null: every token is written by itself, whatever stands before it.
+  const TextTokens* pieces() const { return pieces_ ? &*pieces_ : nullptr; }
   std::string written(int64_t token) const;
 
   // The tokens that can be written: those below it.
@@ -25,6 +33,7 @@ class TokenWriting {
  private:
   bool bytes_;
   int64_t vocabulary_;
+  std::optional<TextTokens> pieces_;
 };
 
 // All of a file, or of standard input where it is "-".

@@ -17,19 +17,22 @@ namespace {
 class Session {
  public:
   Session(const Prompts& prompts, const TextOptions& options,
-          const CompletionConfig& config, const LanguageModel& model)
+          const TokenWriting& writing, const CompletionConfig& config,
+          const LanguageModel& model)
       : options_(options),
         style_{options.json, options.shows_prompt(), config.sampler.seed},
         model_(model),
-        writing_(model.config()),
+        writing_(writing),
         completion_(model, prompts.tokens, config) {}
 
   void answer(const std::string& line) {
     const bool apart = !line.empty() && needs_end_of_line_;
-    const auto tokens = writing_.tokens_of((apart ? "\n" : "") + line);
+    std::string text = apart ? "\n" : "";
+    text += line;
+    const auto tokens = writing_.tokens_of(text);
     completion_.append(tokens);
     const std::vector<std::string> prompts = {line};
-    std::vector<Answer> answers = {Answer(writing_, options_.stops)};
+    std::vector<Answer> answers = {Answer(writing_, options_.stops, text)};
     AnswerPrinter printer(prompts, answers, style_);
     try {
       read(static_cast<int64_t>(tokens.size()));
@@ -60,7 +63,7 @@ class Session {
   const TextOptions& options_;
   AnswerStyle style_;
   const LanguageModel& model_;
-  TokenWriting writing_;
+  const TokenWriting& writing_;
   Completion completion_;
   bool needs_end_of_line_ = false;
   bool noted_ = false;
@@ -69,14 +72,15 @@ class Session {
 }  // namespace
 
 void hold_session(const Prompts& prompts, const TextOptions& options,
-                  const CompletionConfig& config, const LanguageModel& model) {
+                  const TokenWriting& writing, const CompletionConfig& config,
+                  const LanguageModel& model) {
   require(prompts.count() == 1,
           "--interactive: one prompt begins the session, got ",
           prompts.count());
   require(std::count(options.files.begin(), options.files.end(), "-") == 0,
           "--interactive reads lines of standard input: the prompt must be in "
           "another file");
-  Session session(prompts, options, config, model);
+  Session session(prompts, options, writing, config, model);
   LineInput input;
   while (const auto line = input.next()) {
     try {

@@ -13,6 +13,7 @@ namespace reformer::cli {
 // Ctrl-C ends an answer. Throws Interrupted when another signal, or a Ctrl-C
 // while nothing is typed, wishes it to end.
 void hold_session(const Prompts& prompts, const TextOptions& options,
-                  const CompletionConfig& config, const LanguageModel& model);
+                  const TokenWriting& writing, const CompletionConfig& config,
+                  const LanguageModel& model);
 
 }  // namespace reformer::cli

@@ -63,9 +63,20 @@ void set_values(Config& config, const std::vector<std::string>& assignments) {
 }
 
 void make_paths_absolute(TaskConfig& task) {
-  for (auto* path : {&task.data, &task.validation, &task.test, &task.cache}) {
+  const auto absolute = [](const std::string& path) {
+    return std::filesystem::absolute(path).lexically_normal().string();
+  };
+  const bool pairs = task.name == TaskKind::kTranslation;
+  for (auto* path : {&task.data, &task.validation, &task.test, &task.cache,
+                     &task.tokenizer}) {
     if (path->empty() || *path == "-") continue;
-    *path = std::filesystem::absolute(*path).lexically_normal().string();
+    const size_t comma = path->find(',');
+    // Two files, unless one of that name is there.
+    const bool two =
+        pairs && comma != std::string::npos && !std::filesystem::exists(*path);
+    *path = two ? absolute(path->substr(0, comma)) + "," +
+                      absolute(path->substr(comma + 1))
+                : absolute(*path);
   }
 }
 

@@ -27,8 +27,10 @@ void require_same_settings(const ExperimentRun& run) {
 
 }  // namespace
 
-bool train_or_resume(const ExperimentRun& run, at::Device device,
+bool train_or_resume(const ExperimentRun& given, at::Device device,
                      const std::atomic<bool>& stop) {
+  ExperimentRun run = given;
+  const auto tokenizer = open_tokenizer(run.config, &stop);
   const bool resume = is_begun(run);
   if (resume) require_same_settings(run);
   const auto latest = load_latest_checkpoint(run.folder);
@@ -36,7 +38,7 @@ bool train_or_resume(const ExperimentRun& run, at::Device device,
   const bool done = latest && latest->step >= run.config.train.steps &&
                     latest->evaluated_step == latest->step;
   if (done) return true;
-  const auto task = open_task(run.config, &stop);
+  const auto task = open_task(run.config, &stop, tokenizer);
   TrainScreen screen(*task);
   screen.say(run.title + ": " + run.folder + "\n");
   const auto result =

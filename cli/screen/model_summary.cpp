@@ -13,28 +13,68 @@ namespace {
 // Of "  model   " and the others, which are as wide.
 constexpr const char* kIndent = "\n          ";
 
+std::string tokenizer_of(const Config& config, const Task& task) {
+  const auto tokenizer = task.tokenizer();
+  if (tokenizer == nullptr) return "";
+  return std::string(kIndent) + "tokens are the " +
+         grouped(tokenizer->vocabulary_size()) + " pieces of " +
+         (config.task.tokenizer.empty() ? "a tokenizer made of them"
+                                        : config.task.tokenizer);
+}
+
 std::string data_of(const Config& config, const Task& task) {
   const auto sizes = task.sizes();
   if (sizes.training == 0) return config.task.name.name() + ", made up";
   const bool images = config.task.name == TaskKind::kImages;
   const int64_t unit = images ? config.train.length : 1;
   const auto amount = [&](int64_t tokens) { return grouped(tokens / unit); };
+  const std::string units = images ? " images"
+                            : config.task.name == TaskKind::kTranslation
+                                ? " pairs"
+                            : task.tokenizer() != nullptr ? " tokens"
+                                                          : " bytes";
   return config.task.data + kIndent + "training " + amount(sizes.training) +
          ", validation " + amount(sizes.validation) + ", test " +
-         amount(sizes.test) + (images ? " images" : " bytes");
+         amount(sizes.test) + units + tokenizer_of(config, task);
+}
+
+// What a step takes, and which share of an epoch that is (0: there is none).
+struct StepSize {
+  std::string text;
+  double epochs;
+};
+
+StepSize step_size(const Config& config, const Task& task) {
+  const auto& train = config.train;
+  std::ostringstream text;
+  const bool sentences = config.task.name == TaskKind::kTranslation ||
+                         config.task.name == TaskKind::kTranslationToy;
+  if (sentences) {
+    if (train.batch_tokens > 0) {
+      text << "up to " << grouped(train.batch_tokens * train.accumulate)
+           << " source and target tokens";
+    } else {
+      text << train.batch * train.accumulate << " sentences";
+    }
+    const int64_t batches = task.epoch_batches();
+    return {text.str(),
+            batches > 0 ? double(train.accumulate) / double(batches) : 0};
+  }
+  const int64_t tokens = train.batch * train.accumulate * train.length;
+  text << grouped(tokens) << " tokens (" << train.batch;
+  if (train.accumulate > 1) text << " x " << train.accumulate;
+  text << " sequences of " << grouped(train.length) << ")";
+  const int64_t epoch = task.sizes().training;
+  return {text.str(), epoch > 0 ? double(tokens) / double(epoch) : 0};
 }
 
 std::string steps_of(const Config& config, const Task& task) {
   const auto& train = config.train;
-  const int64_t tokens = train.batch * train.accumulate * train.length;
+  const auto step = step_size(config, task);
   std::ostringstream text;
-  text << grouped(train.steps) << " of " << grouped(tokens) << " tokens ("
-       << train.batch;
-  if (train.accumulate > 1) text << " x " << train.accumulate;
-  text << " sequences of " << grouped(train.length) << ")";
-  const int64_t epoch = task.sizes().training;
-  if (epoch > 0) {
-    const double epochs = double(tokens) * double(train.steps) / double(epoch);
+  text << grouped(train.steps) << " of " << step.text;
+  if (step.epochs > 0) {
+    const double epochs = step.epochs * double(train.steps);
     text << ", " << fixed(epochs, epochs < 10 ? 2 : 0) << " epochs";
   }
   if (train.minutes > 0) text << "; " << train.minutes << " minutes at most";

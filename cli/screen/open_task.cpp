@@ -6,6 +6,7 @@
 #include "cli/process/stop_signal.h"
 #include "cli/screen/output.h"
 #include "reformer/base/errors.h"
+#include "reformer/tasks/task_tokenizer.h"
 
 namespace reformer::cli {
 namespace {
@@ -33,6 +34,7 @@ class DecodeScreen : public DecodeObserver {
   }
 
   void warned(const std::string& sentence) override { report_.note(sentence); }
+  void began(const std::string& what) override { report_.progress(what); }
 
  private:
   const std::atomic<bool>* stop_;
@@ -44,9 +46,23 @@ class DecodeScreen : public DecodeObserver {
 }  // namespace
 
 std::unique_ptr<Task> open_task(const Config& config,
-                                const std::atomic<bool>* stop) {
+                                const std::atomic<bool>* stop,
+                                std::shared_ptr<const Tokenizer> tokenizer) {
   DecodeScreen screen(stop);
-  return make_task(config, screen);
+  return make_task(config, screen, std::move(tokenizer));
+}
+
+std::shared_ptr<const Tokenizer> open_tokenizer(Config& config,
+                                                const std::atomic<bool>* stop) {
+  DecodeScreen screen(stop);
+  const int64_t wanted = config.model.vocabulary;
+  auto tokenizer = task_tokenizer(config, screen);
+  if (tokenizer != nullptr && config.model.vocabulary != wanted) {
+    screen.warned("model.vocabulary is " +
+                  std::to_string(config.model.vocabulary) +
+                  ", the pieces of the tokenizer");
+  }
+  return tokenizer;
 }
 
 }  // namespace reformer::cli

@@ -28,6 +28,27 @@ bool may_follow(unsigned char first, unsigned char second) {
   }
 }
 
+// Of the character that begins `text`, which is not empty; 0: none does.
+size_t whole_character_size(std::string_view text) {
+  const auto first = byte_at(text, 0);
+  const size_t size = character_size(first);
+  if (size == 0 || size > text.size()) return 0;
+  for (size_t i = 1; i < size; ++i) {
+    const auto next = byte_at(text, i);
+    if (!continues(next) || (i == 1 && !may_follow(first, next))) return 0;
+  }
+  return size;
+}
+
+char32_t code_point(std::string_view character) {
+  constexpr unsigned char kFirstBits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+  char32_t point = byte_at(character, 0) & kFirstBits[character.size()];
+  for (size_t i = 1; i < character.size(); ++i) {
+    point = (point << 6) | (byte_at(character, i) & 0x3F);
+  }
+  return point;
+}
+
 }  // namespace
 
 size_t character_size(unsigned char first) {
@@ -47,6 +68,44 @@ size_t cut_character_size(std::string_view text) {
   const bool possible =
       n == 1 || may_follow(first, byte_at(text, text.size() - n + 1));
   return possible ? n : 0;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t size = whole_character_size(text);
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
+std::optional<std::u32string> code_points(std::string_view text) {
+  std::u32string points;
+  points.reserve(text.size());
+  while (!text.empty()) {
+    const size_t size = whole_character_size(text);
+    if (size == 0) return {};
+    points += code_point(text.substr(0, size));
+    text.remove_prefix(size);
+  }
+  return points;
+}
+
+std::string utf8_of(const std::u32string& characters) {
+  std::string text;
+  const auto add = [&](char32_t byte) { text += static_cast<char>(byte); };
+  for (const char32_t c : characters) {
+    if (c < 0x80) {
+      add(c);
+      continue;
+    }
+    // Further bytes hold six bits each, the first one what is left.
+    const int further = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    constexpr char32_t kMarks[] = {0, 0xC0, 0xE0, 0xF0};
+    add(kMarks[further] | (c >> (6 * further)));
+    for (int i = further - 1; i >= 0; --i) add(0x80 | ((c >> (6 * i)) & 0x3F));
+  }
+  return text;
 }
 
 }  // namespace reformer

@@ -18,7 +18,15 @@ enum class OptimizerKind { kAdafactor, kAdam, kAdamw, kMuon };
 enum class ScheduleKind { kConstant, kRsqrt, kCosine };
 enum class Precision { kAuto, kFloat32, kBfloat16 };
 enum class GraphUse { kAuto, kOn, kOff };
-enum class TaskKind { kText, kImages, kDuplication, kRecall, kNone };
+enum class TaskKind {
+  kText,
+  kImages,
+  kDuplication,
+  kRecall,
+  kNone,
+  kTranslation,
+  kTranslationToy
+};
 
 template <>
 struct ChoiceNames<AttentionKind> {
@@ -67,8 +75,9 @@ struct ChoiceNames<GraphUse> {
 template <>
 struct ChoiceNames<TaskKind> {
   static constexpr std::string_view key = "task.name";
-  static constexpr std::string_view names[] = {"text", "images", "duplication",
-                                               "recall", "none"};
+  static constexpr std::string_view names[] = {
+      "text", "images",      "duplication",    "recall",
+      "none", "translation", "translation-toy"};
 };
 
 // One kind of attention for each layer, repeated over them: "local,lsh".

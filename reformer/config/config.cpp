@@ -1,6 +1,7 @@
 #include "reformer/config/config.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 
@@ -17,6 +18,7 @@ constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
 constexpr int64_t kBytes = 256;
 constexpr int64_t kLargestImage = 16384;
 constexpr int64_t kLongestKey = 64;
+constexpr int64_t kMostToyWords = 3600;
 constexpr int64_t kMostLayers = 1 << 20;
 
 void require_within(const char* key, int64_t value, int64_t least,
@@ -221,9 +223,48 @@ void check_images(const Config& config) {
           " is required by images, got ", config.train.length);
 }
 
+void check_language(const char* key, const std::string& name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_';
+  });
+  require(!name.empty() && plain, key,
+          ": a name of letters, digits, - and _ is required, got '", name, "'");
+}
+
+void check_translation(const Config& config) {
+  const auto& [task, model, lsh, train] = config;
+  require(model.encoder_layers > 0,
+          "model.encoder_layers: at least 1 is required by ", task.name,
+          ", whose source an encoder reads; got 0");
+  require_within("train.batch_tokens", train.batch_tokens, 0);
+  require(train.batch_tokens == 0 || train.batch_tokens >= 2 * train.length,
+          "train.batch_tokens: at least 2 train.length = ", 2 * train.length,
+          ", room for the longest pair, is required, got ", train.batch_tokens);
+  require(train.length >= 2,
+          "train.length: at least 2, a token and the end, is required by "
+          "translation, got ",
+          train.length);
+  if (task.name == TaskKind::kTranslationToy) {
+    require_within("task.alphabet", task.alphabet, 1, kMostToyWords);
+    return;
+  }
+  check_language("task.source_language", task.source_language);
+  check_language("task.target_language", task.target_language);
+  require(task.source_language != task.target_language,
+          "task.target_language: another than task.source_language is "
+          "required, got '",
+          task.target_language, "' for both");
+}
+
 void check_task(const Config& config) {
   const TaskKind name = config.task.name;
   if (name == TaskKind::kNone) return;
+  const bool pairs =
+      name == TaskKind::kTranslation || name == TaskKind::kTranslationToy;
+  require(pairs || config.model.encoder_layers == 0,
+          "model.encoder_layers: 0 is required by ", config.task.name,
+          ", which has no source for an encoder; got ",
+          config.model.encoder_layers);
   if (name == TaskKind::kDuplication) {
     check_duplication(config);
     return;
@@ -232,6 +273,13 @@ void check_task(const Config& config) {
     check_recall(config);
     return;
   }
+  if (pairs) {
+    check_translation(config);
+    return;
+  }
+  require(config.task.tokenizer.empty() || name == TaskKind::kText,
+          "task.tokenizer: of text and translation, not of ", config.task.name);
+  if (!config.task.tokenizer.empty()) return;
   require(config.model.vocabulary >= kBytes, "model.vocabulary: at least ",
           kBytes, ", one for each byte, is required by ", config.task.name,
           ", got ", config.model.vocabulary);
@@ -257,7 +305,9 @@ void check_products(const Config& config) {
   const double widest =
       std::max({d_model, width, double(model.d_ff), double(model.vocabulary)}) +
       double(model.heads * config.lsh.rounds);
-  const double tokens = double(config.train.batch * config.train.length);
+  const double tokens =
+      std::max(double(config.train.batch * config.train.length),
+               double(config.train.batch_tokens));
   require((encoder ? 96 : 64) * tokens * widest * layers <= kMost &&
               tokens * double(config.train.accumulate) <= kMost,
           "train.batch: fewer sequences, or shorter ones, are required than ",
@@ -291,6 +341,8 @@ int64_t successor_heads(const ModelConfig& model) {
 int64_t rotary_pairs(const ModelConfig& model) {
   return model.positions == PositionKind::kRotary ? head_size(model) / 2 : 0;
 }
+
+int64_t toy_vocabulary(const TaskConfig& task) { return 3 + 2 * task.alphabet; }
 
 int64_t recall_pairs(const Config& config) {
   const int64_t slots = config.train.length / (config.task.key_length + 1);

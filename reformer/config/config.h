@@ -44,7 +44,8 @@ struct ModelConfig {
     v("model.d_ff", d_ff, "inner width of the feed-forward");
     v("model.heads", heads, "attention heads");
     v("model.d_head", d_head, "width of a head (d_k); 0: d_model / heads");
-    v("model.vocabulary", vocabulary, "tokens");
+    v("model.vocabulary", vocabulary,
+      "tokens; with a tokenizer it becomes the number of its pieces");
     v("model.attention", attention,
       "full, full_shared_qk, local or lsh; a comma-separated list is repeated "
       "over the layers");
@@ -83,6 +84,7 @@ struct TrainConfig {
   int64_t steps = 1000;
   int64_t batch = 1;
   int64_t length = 4096;
+  int64_t batch_tokens = 0;
   int64_t seed = 0;
   int64_t accumulate = 1;
   Choice<OptimizerKind> optimizer = OptimizerKind::kAdamw;
@@ -113,7 +115,12 @@ struct TrainConfig {
   void visit(Visitor&& v) {
     v("train.steps", steps, "optimizer steps");
     v("train.batch", batch, "sequences of a batch");
-    v("train.length", length, "positions of a sequence");
+    v("train.length", length,
+      "positions of a sequence; translation: the longest of a sentence, its "
+      "end included; longer pairs are left out");
+    v("train.batch_tokens", batch_tokens,
+      "translation: positions of a batch, of source and target together, "
+      "padding included; 0: train.batch sentences");
     v("train.seed", seed, "seed of parameters, data, hashes and dropout");
     v("train.accumulate", accumulate,
       "gradient accumulation: batches whose gradients make one step");
@@ -179,20 +186,25 @@ struct TaskConfig {
   int64_t alphabet = 127;
   int64_t key_length = 2;
   int64_t image_size = 64;
+  std::string tokenizer;
+  std::string source_language = "en";
+  std::string target_language = "de";
 
   template <class Visitor>
   void visit(Visitor&& v) {
     v("task.name", name,
-      "text, images, duplication or recall; none: of a model that a program "
-      "trains on tokens of its own");
+      "text, images, duplication, recall, translation or translation-toy; "
+      "none: of a model that a program trains on tokens of its own");
     v("task.data", data,
-      "a file, or a folder or archive of files; - is standard input, of text");
+      "a file, or a folder or archive of files; - is standard input, of text; "
+      "of translation also two files with a comma between them, or what stands "
+      "before their languages");
     v("task.validation", validation,
       "data of its own; else 5% of a text, after the training split, or the "
-      "images that their names say");
+      "images or sentences that their names say");
     v("task.test", test,
-      "data of its own; else the last 5% of a text, or the images that their "
-      "names say");
+      "data of its own; else the last 5% of a text, or the images or sentences "
+      "that their names say");
     v("task.cache", cache,
       "folder of what was decoded; empty: $XDG_CACHE_HOME/reformer or "
       "~/.cache/reformer");
@@ -202,6 +214,13 @@ struct TaskConfig {
     v("task.key_length", key_length, "recall: tokens of a key");
     v("task.image_size", image_size,
       "images: pixels of a side; train.length is 3 image_size^2");
+    v("task.tokenizer", tokenizer,
+      "text, translation: a SentencePiece model (.model), whose pieces are the "
+      "tokens, and their number model.vocabulary; empty: bytes, of translation "
+      "one of model.vocabulary pieces that is made of the data");
+    v("task.source_language", source_language,
+      "translation: how names of files end (train.en)");
+    v("task.target_language", target_language, "translation: likewise");
   }
 };
 
@@ -234,6 +253,10 @@ int64_t successor_heads(const ModelConfig& model);
 
 // Pairs of a head's columns that rotary positions turn; 0 with others.
 int64_t rotary_pairs(const ModelConfig& model);
+
+// Of the made language of translation-toy: its words of both languages, and
+// the tokens 0 to 2, which are none.
+int64_t toy_vocabulary(const TaskConfig& task);
 
 // Of a sequence of the recall task: two fifths of its slots, at least 1.
 int64_t recall_pairs(const Config& config);

@@ -140,7 +140,9 @@ std::string default_cache_folder() {
 std::shared_ptr<const CacheFile> cached(const CacheRequest& request,
                                         const Decode& decode,
                                         DecodeObserver& observer) {
-  Collection collection(request.source);
+  Collection collection = request.files.empty()
+                              ? Collection(request.source)
+                              : Collection(request.source, request.files);
   const CacheKey key = key_of(request, collection.files());
   const fs::path folder = folder_of(request);
   const fs::path path = cache_path(request, folder);

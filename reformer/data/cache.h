@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "reformer/data/cache_file.h"
 #include "reformer/data/collection.h"
@@ -20,12 +21,15 @@ class DecodeObserver {
   virtual void decoding(const std::string& /*source*/, int64_t /*done*/,
                         int64_t /*size*/) {}
   virtual void warned(const std::string& /*sentence*/) {}
+  // Something that takes its time begins: "making a tokenizer ...".
+  virtual void began(const std::string& /*what*/) {}
 };
 
 struct CacheRequest {
   std::string folder;  // empty: default_cache_folder()
   std::string source;  // a file, a folder or an archive
   std::string form;    // what it is decoded into: another form, another cache
+  std::vector<std::string> files = {};  // that the source is; none: itself
 };
 
 // What goes beside the payload, which `append` takes.

@@ -95,10 +95,23 @@ void visit_all(const std::string& path, const std::string& name,
 
 Collection::Collection(const std::string& path)
     : path_(path), files_(files_of(path)) {
+  take_size();
+}
+
+Collection::Collection(const std::string& path,
+                       const std::vector<std::string>& files)
+    : path_(path) {
+  for (const auto& file : files) {
+    for (auto& listed : files_of(file)) files_.push_back(std::move(listed));
+  }
+  take_size();
+}
+
+void Collection::take_size() {
   for (const auto& file : files_) size_ += file.size;
-  require(
-      size_ > 0, path,
-      is_folder(path) ? ": a folder without a byte in its files" : " is empty");
+  require(size_ > 0, path_,
+          is_folder(path_) ? ": a folder without a byte in its files"
+                           : " is empty");
 }
 
 void Collection::for_each(const VisitMember& visit) {

@@ -16,6 +16,8 @@ class Collection {
  public:
   // What files_of lists of `path`; throws Error as it does, and for none.
   explicit Collection(const std::string& path);
+  // These files, whatever `path` calls them.
+  Collection(const std::string& path, const std::vector<std::string>& files);
 
   const std::string& path() const { return path_; }
   const std::vector<ListedFile>& files() const { return files_; }
@@ -30,8 +32,11 @@ class Collection {
   // How far for_each is: bytes of the files, read and in all.
   int64_t done() const { return done_; }
   int64_t size() const { return size_; }
+  // For whoever reads its bytes by other means.
+  void skip_to(int64_t done) { done_ = done; }
 
  private:
+  void take_size();
   void visit_file(const ListedFile& file, int64_t before,
                   const VisitMember& visit,
                   const std::function<void(size_t)>& count);

@@ -77,6 +77,13 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
+bool can_be_read_twice(const std::string& path) {
+  std::error_code ignored;
+  return path != "-" &&
+         (is_folder(path) || (fs::is_regular_file(path, ignored) &&
+                              fs::file_size(path, ignored) > 0));
+}
+
 std::vector<ListedFile> files_of(const std::string& path) {
   if (is_folder(path)) return files_below(path);
   return {listed(path, fs::path(path).filename().string())};

@@ -18,6 +18,9 @@ struct ListedFile {
 
 bool is_folder(const std::string& path);
 
+// A folder, or an ordinary file that is not empty: not a pipe, nor "-".
+bool can_be_read_twice(const std::string& path);
+
 // The file itself, or all ordinary files below a folder, sorted by name. Names
 // that begin with a dot are left out, and folders behind links are not entered.
 // Throws Error, with the path and the reason, when it cannot be read.

@@ -18,6 +18,12 @@ enum class Draw : uint32_t {  // what is drawn; no two share their numbers
   kRecallTraining = 0x52655472,
   kRecallValidation = 0x52655661,
   kRecallTest = 0x52655465,
+  kTranslationOrder = 0x54724f72,
+  kTranslationHoldOut = 0x5472486f,
+  kToyTraining = 0x546f5472,
+  kToyValidation = 0x546f5661,
+  kToyTest = 0x546f5465,
+  kToyWords = 0x546f576f,
 };
 
 // The key to draw row `row` of batch `index` with.

@@ -7,6 +7,7 @@
 
 #include "reformer/base/atomic_file.h"
 #include "reformer/base/errors.h"
+#include "reformer/base/xxhash64.h"
 #include "reformer/config/config_json.h"
 #include "reformer/io/checkpoint_folder.h"
 #include "reformer/io/checkpoint_state.h"
@@ -86,6 +87,10 @@ void write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint,
                           {"step", std::to_string(checkpoint.step)}};
   for (const auto& [name, tensors] : files) {
     state.checksums[name] = write_safetensors(folder / name, tensors, metadata);
+  }
+  if (!checkpoint.tokenizer.empty()) {
+    write_file_atomically(folder / kTokenizerFile, checkpoint.tokenizer);
+    state.checksums[kTokenizerFile] = xxhash64_hex(checkpoint.tokenizer);
   }
   if (best) write_file_atomically(folder / kBestMark, "");
   write_file_atomically(folder / kStateFile, render_state(state));
@@ -224,6 +229,8 @@ Checkpoint without_paths(Checkpoint checkpoint) {
   for (auto* path : {&task.data, &task.validation, &task.test, &task.cache}) {
     path->clear();
   }
+  // What it was called elsewhere; the file beside it is what counts.
+  if (!task.tokenizer.empty()) task.tokenizer = kTokenizerFile;
   return checkpoint;
 }
 

@@ -3,9 +3,12 @@
 //   DIR/config.json            the resolved config
 //   DIR/metrics.jsonl          a line each log
 //   DIR/events.out.tfevents.*  the same for TensorBoard
+//   DIR/tokenizer.model        what the tokens are written with, where that is
+//                              a file
 //   DIR/step-00001000/         a checkpoint: model.safetensors,
-//                              optimizer.safetensors, state.json; and an
-//                              empty file `best` where it was the best yet
+//                              optimizer.safetensors, state.json, and
+//                              tokenizer.model again; and an empty file `best`
+//                              where it was the best yet
 //   DIR/best                   a link to the best, for people: the newest
 //                              checkpoint with the file `best` is the one
 //   DIR/run.lock               while a run goes on; after a kill it means
@@ -42,6 +45,7 @@ struct Checkpoint {
   int threads = 1;                 // bits depend on these two
   std::string instruction_set;     // or the GPU's name
   std::vector<DataIdentity> data;  // none in files of older programs
+  std::string tokenizer;           // Tokenizer::file(); empty: none
   std::vector<NamedTensor> parameters;
   std::vector<NamedTensor> optimizer;
 };
@@ -95,18 +99,22 @@ Checkpoint load_best_checkpoint(const std::string& directory);
 // Writes a trained model for use elsewhere into a new folder, which
 // load_best_checkpoint reads: parameters of `type`, no optimizer state, in
 // files of at most most_bytes (0: one file; of several
-// model.safetensors.index.json says which has what), its config without the
-// paths of this machine's data. Throws Error where the folder
+// model.safetensors.index.json says which has what), its tokenizer, its config
+// without the paths of this machine's data. Throws Error where the folder
 // exists, a tensor is larger than a file may be, or one of its numbers is too
 // large for `type`.
 void export_model(const std::string& directory, const Checkpoint& checkpoint,
                   at::ScalarType type, int64_t most_bytes);
 
-// Makes the run's folder, with its config.json, and locks it. Throws Error when
-// somebody holds its lock, or it already holds a run or anything else; then
-// nothing in it is touched.
-RunLock create_run_directory(const std::string& directory,
-                             const Config& config);
+// Makes the run's folder, with its config.json and, unless it is empty,
+// tokenizer.model, and locks it. Throws Error when somebody holds its lock, or
+// it already holds a run or anything else; then nothing in it is touched.
+RunLock create_run_directory(const std::string& directory, const Config& config,
+                             const std::string& tokenizer = "");
+
+// Of the run in DIR: its newest checkpoint's, or before the first one
+// DIR/tokenizer.model; empty where there is none.
+std::string load_run_tokenizer(const std::string& directory);
 
 // The config of the run in DIR: its newest checkpoint's, or before the first
 // one config.json's. Throws Error where DIR holds no run.

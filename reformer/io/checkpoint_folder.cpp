@@ -88,7 +88,7 @@ const FoundCheckpoint* newest_best(
 bool is_leftover(const fs::path& path) {
   const std::string name = unfinished_target(path);
   return name == kConfigFile || name == kMetricsFile || name == kBestLink ||
-         checkpoint_named(name).has_value();
+         name == kTokenizerFile || checkpoint_named(name).has_value();
 }
 
 void remove_folder(const fs::path& folder) {

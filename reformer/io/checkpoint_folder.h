@@ -18,6 +18,7 @@ inline constexpr char kBestLink[] = "best";
 inline constexpr char kModelFile[] = "model.safetensors";
 inline constexpr char kOptimizerFile[] = "optimizer.safetensors";
 inline constexpr char kStateFile[] = "state.json";
+inline constexpr char kTokenizerFile[] = "tokenizer.model";
 inline constexpr char kIndexFile[] = "model.safetensors.index.json";
 
 // An empty file in a checkpoint that was the best when it was saved.

@@ -3,6 +3,7 @@
 
 #include "reformer/base/errors.h"
 #include "reformer/base/input_file.h"
+#include "reformer/base/xxhash64.h"
 #include "reformer/config/config_json.h"
 #include "reformer/io/checkpoint.h"
 #include "reformer/io/checkpoint_folder.h"
@@ -27,6 +28,13 @@ std::vector<NamedTensor> load_tensors(const fs::path& path,
   return std::move(file.tensors);
 }
 
+std::string load_text(const fs::path& path, const std::string& checksum) {
+  std::string bytes = read_text(path);
+  require(xxhash64_hex(bytes) == checksum, path.string(),
+          ": is not the file that ", kStateFile, " beside it belongs to");
+  return bytes;
+}
+
 void require_finite(const std::vector<NamedTensor>& tensors,
                     const fs::path& path) {
   const std::string wrong = first_not_finite(tensors);
@@ -45,6 +53,10 @@ Checkpoint load_folder(const fs::path& folder, Purpose purpose) {
     require(fs::path(name).filename() == name, folder.string(),
             ": the name of a file beside ", kStateFile, " is required, got ",
             name);
+    if (name == kTokenizerFile) {
+      state.checkpoint.tokenizer = load_text(folder / name, checksum);
+      continue;
+    }
     const bool optimizer = name == kOptimizerFile;
     auto loaded = load_tensors(folder / name, state);
     if (!optimizer || purpose == Purpose::kTraining) {
@@ -121,6 +133,20 @@ Config load_run_config(const std::string& directory) {
   const fs::path file = fs::path(directory) / kConfigFile;
   require(fs::exists(file), directory, ": holds no run");
   return config_from_json(read_text(file), file.string());
+}
+
+std::string load_run_tokenizer(const std::string& directory) {
+  return with_errors([&] {
+    const auto found = checkpoints_in(directory);
+    if (!found.empty()) {
+      const auto checksums = read_state(found[0].folder).checksums;
+      const auto checksum = checksums.find(kTokenizerFile);
+      if (checksum == checksums.end()) return std::string();
+      return load_text(found[0].folder / kTokenizerFile, checksum->second);
+    }
+    const fs::path file = fs::path(directory) / kTokenizerFile;
+    return fs::exists(file) ? read_text(file) : std::string();
+  });
 }
 
 }  // namespace reformer

@@ -27,8 +27,8 @@ bool is_of_killed_run(const fs::path& path) {
 
 }  // namespace
 
-RunLock create_run_directory(const std::string& directory,
-                             const Config& config) {
+RunLock create_run_directory(const std::string& directory, const Config& config,
+                             const std::string& tokenizer) {
   const std::string settings = config_to_json(config) + "\n";  // may throw
   return with_errors([&] {
     const fs::path run(directory);
@@ -47,6 +47,9 @@ RunLock create_run_directory(const std::string& directory,
             "folder");
     remove_leftovers(run);
     write_file_atomically(run / kConfigFile, settings);
+    if (!tokenizer.empty()) {
+      write_file_atomically(run / kTokenizerFile, tokenizer);
+    }
     return lock;
   });
 }

@@ -90,4 +90,13 @@ double LanguageModel::overflow(const at::Tensor& tokens,
   return overflow.mean();
 }
 
+LanguageModel& language_model_of(SequenceModel& model) {
+  auto* found = dynamic_cast<LanguageModel*>(&model);
+  require(found != nullptr,
+          "model.encoder_layers: 0, a language model, is required for this, "
+          "got ",
+          model.config().model.encoder_layers);
+  return *found;
+}
+
 }  // namespace reformer

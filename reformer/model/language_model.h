@@ -97,4 +97,7 @@ class LanguageModel : public SequenceModel {
   LanguageHead head_;
 };
 
+// The same model; throws Error where it is an encoder-decoder.
+LanguageModel& language_model_of(SequenceModel& model);
+
 }  // namespace reformer

@@ -57,12 +57,6 @@ int64_t chunk_tokens(const Config& config, int64_t chunk) {
   return std::min(chunk, config.train.length) * batch_rows(config);
 }
 
-// A gradient that is added to one there is: of the part's largest matrix.
-int64_t added_gradient(const Config& config, bool one_chunk, int64_t matrix) {
-  const bool first_is_last = one_chunk && config.train.accumulate == 1;
-  return first_is_last ? 0 : matrix * kFloat;
-}
-
 // Kept by the attention's graph besides its normed input.
 int64_t attention_graph(const Config& config, const Sizes& sizes,
                         AttentionKind kind) {
@@ -161,8 +155,17 @@ int64_t feed_forward_working(const Config& config, at::DeviceType device) {
 }
 
 // Logits and their log-probabilities, which become gradients; the joined
-// streams, that normed, and the gradients of both.
-int64_t loss_working(const Config& config, at::DeviceType device) {
+// streams, that normed, and the gradients of both; a gradient of the matrix
+// that is added to one there is.
+struct LossWorking {
+  int64_t with_logits;     // before the first part's gradients
+  int64_t with_gradients;  // when they are made
+  bool one_part;
+
+  int64_t most() const { return std::max(with_logits, with_gradients); }
+};
+
+LossWorking loss_working(const Config& config, at::DeviceType device) {
   const auto& model = config.model;
   // An encoder-decoder's head takes all rows as one.
   const bool one_row = model.encoder_layers > 0;
@@ -176,13 +179,13 @@ int64_t loss_working(const Config& config, at::DeviceType device) {
       model.block != BlockKind::kResidual;  // or the stream itself
   const int64_t read = model.d_model * (joined && !one_row ? 2 : 1);
   const int64_t kept = (joined ? read * kFloat : 0) + read * compute;
+  const bool one_part = chunk >= length && config.train.accumulate == 1;
   const int64_t wide = tokens * (2 * model.vocabulary * kFloat + kept);
   const int64_t rounded = compute == kFloat ? 0 : compute;
-  const int64_t narrow =
-      tokens * (model.vocabulary * (kFloat + rounded) + kept + read * compute +
-                read * kFloat) +
-      added_gradient(config, chunk >= length, model.vocabulary * read);
-  return std::max(wide, narrow);
+  const int64_t narrow = tokens * (model.vocabulary * (kFloat + rounded) +
+                                   kept + read * compute + read * kFloat) +
+                         (one_part ? 0 : model.vocabulary * read * kFloat);
+  return {wide, narrow, one_part};
 }
 
 // Kept for a feed-forward's gradients: its input, that normed, and of
@@ -320,7 +323,12 @@ class Moments {
   }
 
   MemoryPrediction loss() const {
-    auto loss = moment(count(), "loss", loss_working(config_, device_));
+    const auto working = loss_working(config_, device_);
+    auto loss = moment(count(), "loss", working.most());
+    if (working.one_part) {  // no gradients yet while there are logits
+      loss.working = std::max(working.with_logits - loss.gradients,
+                              working.with_gradients);
+    }
     if (!keeps_activations(config_)) return loss;
     // The last sum that nobody reads; the one before, where the parts that read
     // it have copies of it; the stream that a residual block does not use.
@@ -480,7 +488,7 @@ PeakPrediction predict_memory(const Config& config, at::DeviceType device) {
     }
   }
   prediction.feed_forward = feed_forward_working(config, device);
-  prediction.loss = loss_working(config, device);
+  prediction.loss = loss_working(config, device).most();
   return prediction;
 }
 

@@ -109,7 +109,13 @@ int64_t read_width(const ModelConfig& model) {
 
 }  // namespace
 
-int64_t batch_rows(const Config& config) { return config.train.batch; }
+int64_t batch_rows(const Config& config) {
+  const auto& train = config.train;
+  if (config.model.encoder_layers == 0 || train.batch_tokens == 0) {
+    return train.batch;
+  }
+  return std::max<int64_t>(1, train.batch_tokens / (2 * train.length));
+}
 
 int64_t tokens_per_step(const Config& config) {
   const int64_t sequences = config.model.encoder_layers > 0 ? 2 : 1;

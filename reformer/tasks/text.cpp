@@ -9,6 +9,8 @@
 #include "reformer/base/errors.h"
 #include "reformer/data/decoded_text.h"
 #include "reformer/data/row_key.h"
+#include "reformer/data/tokenized_text.h"
+#include "reformer/tasks/task_tokenizer.h"
 
 namespace reformer {
 namespace {
@@ -43,8 +45,10 @@ int64_t start_of(PhiloxKey key, int64_t count) {
 
 }  // namespace
 
-TextTask::TextTask(const Config& config, DecodeObserver& observer)
-    : batch_(config.train.batch),
+TextTask::TextTask(const Config& config, DecodeObserver& observer,
+                   std::shared_ptr<const Tokenizer> tokenizer)
+    : tokenizer_(std::move(tokenizer)),
+      batch_(config.train.batch),
       length_(config.train.length),
       seed_(config.train.seed) {
   require(!config.task.data.empty(),
@@ -52,11 +56,14 @@ TextTask::TextTask(const Config& config, DecodeObserver& observer)
           "input, is required, got none; --data names it");
   require_one_standard_input(config.task);
   split_files(config.task, observer);
+  if (tokenizer_ != nullptr) tokenize(config.task, observer);
   require(train_.size >= length_, train_.file->path(), ": a text of ",
-          train_.file->size(), " bytes, ", train_.size,
-          " of them for training, is shorter than one sequence, train.length "
-          "= ",
-          length_);
+          train_.file->size(), " bytes, ", train_.bytes,
+          " of them for training",
+          tokenizer_ == nullptr
+              ? std::string()
+              : ", which are " + std::to_string(train_.size) + " tokens",
+          ", is shorter than one sequence, train.length = ", length_);
 }
 
 void TextTask::split_files(const TaskConfig& task, DecodeObserver& observer) {
@@ -71,21 +78,65 @@ void TextTask::split_files(const TaskConfig& task, DecodeObserver& observer) {
   const int64_t train_end =
       percent_of(size, 100 - (own_test ? 0 : 5) - (own_validation ? 0 : 5));
 
-  train_ = {data, 0, train_end};
-  validation_ = {data, train_end, test_begin - train_end};
-  test_ = {data, test_begin, size - test_begin};
+  const auto range = [&](int64_t begin, int64_t end) {
+    return Range{data, begin, end - begin, end - begin, nullptr};
+  };
+  train_ = range(0, train_end);
+  validation_ = range(train_end, test_begin);
+  test_ = range(test_begin, size);
   for (auto [path, range] : {std::pair{&task.validation, &validation_},
                              std::pair{&task.test, &test_}}) {
     if (path->empty()) continue;
     const File own = opened(*path);
-    *range = {own, 0, own->size()};
+    *range = {own, 0, own->size(), own->size(), nullptr};
   }
   require_evaluable("task.validation", data, validation_.size);
   require_evaluable("task.test", data, test_.size);
 }
 
+// The splits of bytes become splits of tokens.
+void TextTask::tokenize(const TaskConfig& task, DecodeObserver& observer) {
+  const TextTokens tokens(tokenizer_);
+  const auto take = [](Range& range, const TokenizedText& text, size_t part) {
+    const auto& [begin, size, bytes] = text.parts[part];
+    range.begin = begin;
+    range.size = size;
+    range.bytes = bytes;
+    range.tokens = text.tokens;
+  };
+  std::vector<Range*> shared = {&train_};
+  if (task.validation.empty()) shared.push_back(&validation_);
+  if (task.test.empty()) shared.push_back(&test_);
+  std::vector<int64_t> cuts;
+  for (size_t i = 1; i < shared.size(); ++i) cuts.push_back(shared[i]->begin);
+  const auto text = open_tokenized(task.data, *train_.file, tokens, cuts,
+                                   task.cache, observer);
+  for (size_t i = 0; i < shared.size(); ++i) take(*shared[i], text, i);
+  for (auto [path, range] : {std::pair{&task.validation, &validation_},
+                             std::pair{&task.test, &test_}}) {
+    if (path->empty()) continue;
+    take(*range,
+         open_tokenized(*path, *range->file, tokens, {}, task.cache, observer),
+         0);
+  }
+  for (auto [key, range] : {std::pair{"task.validation", &validation_},
+                            std::pair{"task.test", &test_}}) {
+    require(range->size > 0, key, ": ", range->file->path(),
+            " leaves no token for it; a longer text or a file of its own is "
+            "required");
+  }
+}
+
 const TextTask::Range& TextTask::range_of(Split split) const {
   return split == Split::kValidation ? validation_ : test_;
+}
+
+void TextTask::read(const Range& range, int64_t start,
+                    std::span<int64_t> out) const {
+  if (range.tokens != nullptr) return read_tokens(*range.tokens, start, out);
+  std::vector<uint8_t> bytes(out.size());
+  range.file->read(start, bytes);
+  std::copy(bytes.begin(), bytes.end(), out.begin());
 }
 
 // A window beyond the end of the range is padded, and its padding not counted.
@@ -96,12 +147,10 @@ Batch TextTask::windows(const Range& range,
               at::zeros({rows, length_}, at::kBool)};
   auto* tokens = batch.tokens.mutable_data_ptr<int64_t>();
   auto* loss_mask = batch.loss_mask.mutable_data_ptr<bool>();
-  std::vector<uint8_t> bytes;
   for (const int64_t start : starts) {
-    bytes.resize(size_t(std::min(length_, range.size - start)));
-    range.file->read(range.begin + start, bytes);
-    std::copy(bytes.begin(), bytes.end(), tokens);
-    std::fill_n(loss_mask, bytes.size(), true);
+    const auto size = size_t(std::min(length_, range.size - start));
+    read(range, range.begin + start, {tokens, size});
+    std::fill_n(loss_mask, size, true);
     tokens += length_;
     loss_mask += length_;
   }
@@ -134,11 +183,26 @@ Batch TextTask::evaluation_batch(Split split, int64_t index) const {
 }
 
 std::vector<DataIdentity> TextTask::data() const {
-  return identities_of(*train_.file, *validation_.file);
+  auto identities = identities_of(*train_.file, *validation_.file);
+  if (tokenizer_ != nullptr) identities.push_back(identity_of(*tokenizer_));
+  return identities;
 }
 
+namespace {
+
+double bits_per_byte(double mean_loss, int64_t tokens, int64_t bytes) {
+  return mean_loss / std::log(2.0) * (double(tokens) / double(bytes));
+}
+
+}  // namespace
+
 double TextTask::metric_of(double mean_loss) const {
-  return mean_loss / std::log(2.0);
+  return bits_per_byte(mean_loss, train_.size, train_.bytes);
+}
+
+double TextTask::metric_of(double mean_loss, Split split) const {
+  const auto& range = range_of(split);
+  return bits_per_byte(mean_loss, range.size, range.bytes);
 }
 
 }  // namespace reformer

@@ -87,7 +87,7 @@ Evaluation evaluate(const SequenceModel& model, const Task& task, Split split,
   Evaluation evaluation;
   evaluation.loss = sums.mean_loss();
   evaluation.accuracy = sums.accuracy();
-  evaluation.metric = task.metric_of(evaluation.loss);
+  evaluation.metric = task.metric_of(evaluation.loss, split);
   return evaluation;
 }
 

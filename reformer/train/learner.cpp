@@ -101,14 +101,6 @@ Learner::Learner(const Config& config, const Placement& placement)
   }
 }
 
-LanguageModel& Learner::language_model() {
-  auto* model = dynamic_cast<LanguageModel*>(model_.get());
-  require(model != nullptr,
-          "model.encoder_layers: 0, a language model, is required here, got ",
-          model_->config().model.encoder_layers);
-  return *model;
-}
-
 void Learner::initialize(const std::vector<NamedTensor>& parameters) {
   synchronize();
   load_parameters(*model_, parameters);

@@ -70,7 +70,7 @@ class Learner {
   const SequenceModel& model() const { return *model_; }
 
   // The same; throws Error where it is an encoder-decoder.
-  LanguageModel& language_model();
+  LanguageModel& language_model() { return language_model_of(*model_); }
   Optimizer& optimizer() { return *optimizer_; }
 
  private:

@@ -50,15 +50,18 @@ Checkpoint checkpoint_of(Learner& learner, int64_t step) {
   return checkpoint;
 }
 
-void save_run(const std::string& directory, Learner& learner, int64_t step) {
-  const auto checkpoint = checkpoint_of(learner, step);
+void save_run(const std::string& directory, Learner& learner, int64_t step,
+              const std::string& tokenizer) {
+  auto checkpoint = checkpoint_of(learner, step);
+  checkpoint.tokenizer = tokenizer;
   with_errors([&] {
     std::vector<FoundCheckpoint> found;
     if (fs::is_directory(directory)) found = checkpoints_in(directory);
     if (!found.empty()) require_older(directory, found.front(), checkpoint);
     const RunLock lock =
-        found.empty() ? create_run_directory(directory, checkpoint.config)
-                      : RunLock(directory);
+        found.empty()
+            ? create_run_directory(directory, checkpoint.config, tokenizer)
+            : RunLock(directory);
     save_checkpoint(directory, checkpoint, /*best=*/true);
   });
 }

@@ -16,9 +16,11 @@ std::string kernels_on(at::Device device);
 // and the machine whose bits they are. The tensors share its memory.
 Checkpoint checkpoint_of(Learner& learner, int64_t step);
 
-// Saves that as the best of `directory`, outside of any training loop. The
-// folder is new or empty, or holds checkpoints of the same config that are not
-// newer; else throws Error, and nothing in it has changed.
-void save_run(const std::string& directory, Learner& learner, int64_t step);
+// Saves that, with Checkpoint::tokenizer, as the best of `directory`, outside
+// of any training loop. The folder is new or empty, or holds checkpoints of the
+// same config that are not newer; else throws Error, and nothing in it has
+// changed.
+void save_run(const std::string& directory, Learner& learner, int64_t step,
+              const std::string& tokenizer = "");
 
 }  // namespace reformer

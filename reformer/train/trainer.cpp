@@ -9,6 +9,7 @@
 #include "reformer/base/errors.h"
 #include "reformer/base/parallel.h"
 #include "reformer/data/data_identity.h"
+#include "reformer/data/text_tokens.h"
 #include "reformer/device/memory_meter.h"
 #include "reformer/generate/completion.h"
 #include "reformer/io/checkpoint.h"
@@ -58,6 +59,11 @@ Batch first_sequence(const Batch& batch) {
 }
 
 constexpr int64_t kByteTokens = 256;
+
+std::string tokenizer_file(const Task& task) {
+  const auto tokenizer = task.tokenizer();
+  return tokenizer ? tokenizer->file() : std::string();
+}
 
 constexpr char kRemedy[] =
     "; try a smaller train.learning_rate, a longer train.warmup or a "
@@ -286,16 +292,17 @@ class Run {
         config_.train.offload) {
       return;
     }
+    const auto tokenizer = task_.tokenizer();
     CompletionConfig sample;
     sample.sampler.seed = static_cast<uint64_t>(config_.train.seed);
-    sample.tokens = kByteTokens;
+    sample.tokens = tokenizer ? tokenizer->vocabulary_size() : kByteTokens;
     const auto tokens =
         complete(learner_.language_model(), at::zeros({1, 0}, at::kLong),
                  length, sample, [](int64_t) { return true; });
-    std::string text;
-    for (int64_t i = 0; i < length; ++i) {
-      text += static_cast<char>(tokens[0][i].item<int64_t>());
-    }
+    const auto* begin = tokens.const_data_ptr<int64_t>();
+    const std::string text =
+        tokenizer ? TextTokens(tokenizer).decode({begin, size_t(length)})
+                  : std::string(begin, begin + length);
     metrics_->write_text(step_, "sample", text);
     observer_.sampled(step_, text);
   }
@@ -334,6 +341,7 @@ class Run {
     checkpoint.data_position = batches_->position();
     checkpoint.evaluated_step = evaluated_step_;
     checkpoint.data = data_;
+    checkpoint.tokenizer = tokenizer_file(task_);
     checkpoint.best_loss = best_loss_;
     checkpoint.has_best = has_best_;
     checkpoint.seconds = seconds();
@@ -416,7 +424,8 @@ TrainResult train(const Config& config, const Task& task, const RunPlace& place,
   if (place.resume) {
     lock.emplace(place.directory);
   } else {
-    lock.emplace(create_run_directory(place.directory, config));
+    lock.emplace(
+        create_run_directory(place.directory, config, tokenizer_file(task)));
   }
   if (!lock->warning().empty()) observer.warned(lock->warning());
   std::optional<Checkpoint> checkpoint;

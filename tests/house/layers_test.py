@@ -14,7 +14,7 @@ import unittest
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
-TORCH_FREE = {"base", "config", "kernels"}
+TORCH_FREE = {"base", "config", "kernels", "score"}
 # Public, and defines what every layer throws.
 EVERYBODYS = "reformer/error.h"
 

@@ -1,0 +1,145 @@
+#include "reformer/tasks/task_tokenizer.h"
+
+#include <filesystem>
+
+#include "reformer/base/errors.h"
+#include "reformer/base/xxhash64.h"
+#include "reformer/data/bitext.h"
+#include "reformer/tasks/toy_language.h"
+#include "reformer/tasks/translation.h"
+
+namespace reformer {
+namespace {
+
+// Of longer bitexts every second, third, ... pair: more lines hardly change the
+// pieces, and take their time.
+constexpr int64_t kMostPairs = 500'000;
+
+// The lines of the training pairs, of both languages.
+class TrainingLines {
+ public:
+  explicit TrainingLines(const CacheFile& text)
+      : reader_(text), labels_(text.labels()) {
+    int64_t pairs = 0;
+    for (const char label : labels_) pairs += is_training(label);
+    every_ = (pairs + kMostPairs - 1) / kMostPairs;
+  }
+
+  bool next(std::string& line) {
+    if (has_target_) {
+      has_target_ = false;
+      line = std::move(pair_.target);
+      return true;
+    }
+    if (!next_pair()) return false;
+    has_target_ = true;
+    line = std::move(pair_.source);
+    return true;
+  }
+
+ private:
+  static bool is_training(char label) {
+    return label == static_cast<char>(BitextSplit::kTrain);
+  }
+
+  bool next_pair() {
+    while (reader_.next(pair_)) {
+      const char label = labels_[index_++];
+      if (is_training(label) && training_++ % every_ == 0) return true;
+    }
+    return false;
+  }
+
+  BitextReader reader_;
+  const std::string& labels_;
+  LinePair pair_;
+  bool has_target_ = false;
+  size_t index_ = 0;
+  int64_t training_ = 0;
+  int64_t every_ = 1;
+};
+
+std::string made_of(const CacheFile& text, int64_t vocabulary,
+                    DecodeObserver& observer) {
+  observer.began("making a tokenizer of " + std::to_string(vocabulary) +
+                 " pieces");
+  TrainingLines lines(text);
+  return train_tokenizer([&](std::string& line) { return lines.next(line); },
+                         {PieceKind::kBpe, vocabulary, /*or_fewer=*/true});
+}
+
+std::shared_ptr<const Tokenizer> made_tokenizer(const Config& config,
+                                                DecodeObserver& observer) {
+  const BitextRequest request = bitext_request(config.task, config.task.data);
+  const int64_t vocabulary = config.model.vocabulary;
+  const auto text = open_bitext(request, observer);
+  const auto decode = [&](Collection&, const AppendPayload& append) {
+    const std::string model = made_of(*text, vocabulary, observer);
+    append({reinterpret_cast<const uint8_t*>(model.data()), model.size()});
+    return Decoded{};
+  };
+  const auto file =
+      cached({request.cache, request.data,
+              "tokenizer 1 bpe " + request.source + " " + request.target + " " +
+                  std::to_string(vocabulary),
+              bitext_files(request)},
+             decode, observer);
+  std::string bytes(static_cast<size_t>(file->size()), '\0');
+  file->read(0, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
+  return parse_tokenizer(bytes, file->path());
+}
+
+std::shared_ptr<const Tokenizer> opened(const Config& config,
+                                        DecodeObserver& observer) {
+  if (config.task.name == TaskKind::kTranslationToy) {
+    return toy_language(config.task.alphabet);
+  }
+  if (!config.task.tokenizer.empty()) {
+    return load_tokenizer(config.task.tokenizer);
+  }
+  if (config.task.name != TaskKind::kTranslation) return nullptr;
+  return made_tokenizer(config, observer);
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> task_tokenizer(Config& config,
+                                                DecodeObserver& observer) {
+  auto tokenizer = opened(config, observer);
+  if (tokenizer != nullptr) {
+    config.model.vocabulary = tokenizer->vocabulary_size();
+  }
+  return tokenizer;
+}
+
+std::shared_ptr<const Tokenizer> run_tokenizer(const Config& config,
+                                               const std::string& file) {
+  const TaskKind task = config.task.name;
+  if (task == TaskKind::kTranslationToy) {
+    return toy_language(config.task.alphabet);
+  }
+  const bool needed =
+      task == TaskKind::kTranslation ||
+      (task == TaskKind::kText && !config.task.tokenizer.empty());
+  if (!needed && file.empty()) return nullptr;
+  require(!file.empty(),
+          "tokenizer.model: is required beside the checkpoint of a ",
+          config.task.name, " model, and is not there");
+  auto tokenizer = parse_tokenizer(file, "tokenizer.model");
+  require_vocabulary(config, *tokenizer);
+  return tokenizer;
+}
+
+void require_vocabulary(const Config& config, const Tokenizer& tokenizer) {
+  require(tokenizer.vocabulary_size() == config.model.vocabulary,
+          "model.vocabulary: ", tokenizer.vocabulary_size(),
+          ", the pieces of the tokenizer, is required, got ",
+          config.model.vocabulary);
+}
+
+DataIdentity identity_of(const Tokenizer& tokenizer) {
+  return {"task.tokenizer", std::ssize(tokenizer.file()),
+          xxhash64_hex(tokenizer.file())};
+}
+
+}  // namespace reformer
