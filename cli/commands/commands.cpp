@@ -14,6 +14,7 @@
 #include "cli/commands/settings.h"
 #include "cli/commands/tokenizer.h"
 #include "cli/commands/train.h"
+#include "cli/commands/translate.h"
 #include "reformer/version.h"
 
 namespace reformer::cli {
@@ -26,6 +27,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_export(app, action);
   add_average(app, action);
   add_generate(app, action);
+  add_translate(app, action);
   add_bleu(app, action);
   add_tokenizer(app, action);
   add_plot(app, action);

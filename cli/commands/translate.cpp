@@ -18,7 +18,7 @@
 #include "cli/translate/translation_printer.h"
 #include "reformer/base/errors.h"
 #include "reformer/io/checkpoint.h"
-#include "reformer/tasks/run_tokenizer.h"
+#include "reformer/tasks/task_tokenizer.h"
 #include "reformer/train/evaluation.h"
 
 namespace reformer::cli {
