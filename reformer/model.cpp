@@ -55,7 +55,7 @@ struct Model::Impl {
   std::string tokenizer;  // Checkpoint::tokenizer, which save keeps
 
   const LanguageModel& model() const {
-    return learner ? learner->model() : *loaded;
+    return learner ? learner->language_model() : *loaded;
   }
 
   Learner& trained(std::string_view by) const {

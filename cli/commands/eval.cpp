@@ -153,12 +153,12 @@ class Eval {
             checkpoint_,
             resolved(options.lengths, checkpoint_.config.train.length))),
         rounds_(resolved(options.rounds, checkpoint_.config.lsh.rounds)),
-        model_(
+        model_(make_model(
             checkpoint_.config,
-            placement_of_trained(device_, checkpoint_.config.train.precision)),
+            placement_of_trained(device_, checkpoint_.config.train.precision))),
         split_(options.split == "test" ? Split::kTest : Split::kValidation),
         report_(options.json) {
-    load_parameters(model_, checkpoint_.parameters);
+    load_parameters(*model_, checkpoint_.parameters);
   }
 
   void run() {
@@ -228,7 +228,7 @@ class Eval {
   }
 
   void evaluate_whole(const Task& task, const Point& point) {
-    const auto e = evaluate(model_, task, split_, options_.batches,
+    const auto e = evaluate(*model_, task, split_, options_.batches,
                             point.rounds, progress_of(point));
     report_.json(line_of(reported(task, point, e)));
   }
@@ -251,8 +251,8 @@ class Eval {
 
   void evaluate_distances(const Task& task, const Point& point) {
     const auto octaves =
-        sums_by_distance(model_, task, split_, options_.batches, point.rounds,
-                         progress_of(point));
+        sums_by_distance(language_model_of(*model_), task, split_,
+                         options_.batches, point.rounds, progress_of(point));
     LossSums all;
     for (const auto& octave : octaves) all += octave.sums;
     Evaluation e;
@@ -275,8 +275,9 @@ class Eval {
   }
 
   void evaluate_positions(const Task& task, const Point& point) {
-    auto values = losses_by_position(model_, task, split_, options_.batches,
-                                     point.rounds, progress_of(point));
+    auto values =
+        losses_by_position(language_model_of(*model_), task, split_,
+                           options_.batches, point.rounds, progress_of(point));
     for (double& value : values) value = task.metric_of(value, split_);
     curves_.push_back({label_of(point), position_ranges(values)});
     report_.text(curves_.back().label + "\n");
@@ -296,8 +297,8 @@ class Eval {
   void evaluate_repeats(const Task& task, const Point& point) {
     RepeatCurve curve{label_of(point), {}};
     for (const auto& found : losses_on_repeats(
-             model_, task, split_, options_.recall, options_.batches,
-             point.rounds, progress_of(point))) {
+             language_model_of(*model_), task, split_, options_.recall,
+             options_.batches, point.rounds, progress_of(point))) {
       const RepeatPoint value{found.distance,
                               task.metric_of(found.repeat, split_),
                               task.metric_of(found.first, split_),
@@ -322,7 +323,7 @@ class Eval {
   Checkpoint checkpoint_;
   std::vector<Sequences> sequences_;  // before the model: data may be missing
   std::vector<int64_t> rounds_;
-  LanguageModel model_;
+  std::unique_ptr<SequenceModel> model_;
   Split split_;
   Report report_;
   std::vector<PositionCurve> curves_;

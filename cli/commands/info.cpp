@@ -76,15 +76,6 @@ Parts<double> flops_parts(const FlopsPrediction& flops) {
           {"recomputation", flops.recomputation}};
 }
 
-// The mean over layers.
-double keys_per_query(const Config& config) {
-  double sum = 0;
-  for (const auto kind : layer_attentions(config.model)) {
-    sum += expected_keys_per_query(config, kind);
-  }
-  return sum / double(config.model.layers);
-}
-
 std::string gigaflops(double flops) { return fixed(flops / 1e9, 1, " GFLOP"); }
 
 // Names as people read them: "feed_forward" as "feed-forward".
@@ -131,7 +122,7 @@ std::string text_of(const Info& info) {
   text += line("total", grouped(info.parameters.total()));
   text += describe_memory(info);
   text += "arithmetic of a step: " + grouped(tokens_per_step(info.config)) +
-          " tokens, about " + fixed(keys_per_query(info.config), 0) +
+          " tokens, about " + fixed(mean_keys_per_query(info.config), 0) +
           " keys a query\n";
   for (const auto& [name, flops] : flops_parts(info.flops)) {
     text += line(name, gigaflops(flops));
@@ -159,7 +150,7 @@ std::string json_of(const Info& info) {
   object["tokens_per_step"] = tokens_per_step(config);
   object["flops_per_step"] = json_of(flops_parts(info.flops));
   object["flops_per_step"]["total"] = info.flops.total();
-  object["keys_per_query"] = keys_per_query(config);
+  object["keys_per_query"] = mean_keys_per_query(config);
   object["positions"] = config.model.positions.name();
   object["longest_input"] = longest_input(config);  // 0: any
   if (has_lsh(config)) object["n_buckets"] = bucket_count(config);

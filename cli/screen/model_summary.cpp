@@ -87,7 +87,10 @@ std::string steps_of(const Config& config, const Task& task) {
 }  // namespace
 
 bool has_lsh(const Config& config) {
-  return config.model.attention.contains(AttentionKind::kLsh);
+  const auto& model = config.model;
+  return model.attention.contains(AttentionKind::kLsh) ||
+         (model.encoder_layers > 0 &&
+          model.encoder_attention.contains(AttentionKind::kLsh));
 }
 
 int64_t bucket_count(const Config& config) {
@@ -113,9 +116,17 @@ std::string mebibytes(int64_t bytes) {
 std::string describe_model(const Config& config) {
   const auto& model = config.model;
   const int64_t longest = longest_input(config);
-  return std::to_string(model.layers) + " " + model.block.name() +
-         (model.layers == 1 ? " layer (" : " layers (") +
-         model.attention.names() + "), d_model " +
+  const auto layers = [&](int64_t count, const AttentionKinds& attention) {
+    return std::to_string(count) + " " + model.block.name() +
+           (count == 1 ? " layer (" : " layers (") + attention.names() + ")";
+  };
+  const std::string encoder =
+      model.encoder_layers > 0
+          ? "encoder of " +
+                layers(model.encoder_layers, model.encoder_attention) +
+                ", decoder of "
+          : "";
+  return encoder + layers(model.layers, model.attention) + ", d_model " +
          std::to_string(model.d_model) + ", d_ff " +
          std::to_string(model.d_ff) + ", " + std::to_string(model.heads) +
          " heads of " + std::to_string(head_size(model)) + ", vocabulary " +

@@ -97,6 +97,7 @@ void check_axial(const ModelConfig& model, int64_t length) {
 
 void check_model(const ModelConfig& model) {
   require_within("model.layers", model.layers, 1, kMostLayers);
+  require_within("model.encoder_layers", model.encoder_layers, 0, kMostLayers);
   require_within("model.d_model", model.d_model, 1);
   require_within("model.d_ff", model.d_ff, 1);
   require_within("model.heads", model.heads, 1);
@@ -117,6 +118,16 @@ void check_model(const ModelConfig& model) {
   require(model.attention.count() <= model.layers,
           "model.attention: at most model.layers = ", model.layers,
           " names are required, got ", model.attention.count());
+  if (model.encoder_layers > 0) {
+    require(model.encoder_attention.count() <= model.encoder_layers,
+            "model.encoder_attention: at most model.encoder_layers = ",
+            model.encoder_layers, " names are required, got ",
+            model.encoder_attention.count());
+  } else {
+    require(!model.share_embeddings,
+            "model.share_embeddings: false is required where "
+            "model.encoder_layers is 0, got true");
+  }
   check_heads(model);
 }
 
@@ -161,6 +172,7 @@ void check_optimizer(const TrainConfig& train) {
   require_below_one("train.momentum", train.momentum);
   require_positive("train.epsilon", train.epsilon);
   require_not_negative("train.clip", train.clip);
+  require_below_one("train.label_smoothing", train.label_smoothing);
   require_not_negative("train.minutes", train.minutes);
   require(train.weight_decay == 0 || train.optimizer == OptimizerKind::kAdamw ||
               train.optimizer == OptimizerKind::kMuon,
@@ -221,6 +233,9 @@ void check_language(const char* key, const std::string& name) {
 
 void check_translation(const Config& config) {
   const auto& [task, model, lsh, train] = config;
+  require(model.encoder_layers > 0,
+          "model.encoder_layers: at least 1 is required by ", task.name,
+          ", whose source an encoder reads; got 0");
   require_within("train.batch_tokens", train.batch_tokens, 0);
   require(train.batch_tokens == 0 || train.batch_tokens >= 2 * train.length,
           "train.batch_tokens: at least 2 train.length = ", 2 * train.length,
@@ -244,6 +259,12 @@ void check_translation(const Config& config) {
 void check_task(const Config& config) {
   const TaskKind name = config.task.name;
   if (name == TaskKind::kNone) return;
+  const bool pairs =
+      name == TaskKind::kTranslation || name == TaskKind::kTranslationToy;
+  require(pairs || config.model.encoder_layers == 0,
+          "model.encoder_layers: 0 is required by ", config.task.name,
+          ", which has no source for an encoder; got ",
+          config.model.encoder_layers);
   if (name == TaskKind::kDuplication) {
     check_duplication(config);
     return;
@@ -252,7 +273,7 @@ void check_task(const Config& config) {
     check_recall(config);
     return;
   }
-  if (name == TaskKind::kTranslation || name == TaskKind::kTranslationToy) {
+  if (pairs) {
     check_translation(config);
     return;
   }
@@ -272,31 +293,45 @@ void check_products(const Config& config) {
   const auto& model = config.model;
   const double width = double(model.heads * head_size(model));
   const double d_model = double(model.d_model);
+  const bool encoder = model.encoder_layers > 0;
+  const double layers = double(model.layers + model.encoder_layers);
   const double parameters =
-      double(model.layers) * d_model * (4 * width + 2 * double(model.d_ff)) +
-      d_model * (3 * double(model.vocabulary) + double(config.train.length));
+      layers * d_model * ((encoder ? 8 : 4) * width + 2 * double(model.d_ff)) +
+      d_model * (3 * double(model.vocabulary) +
+                 (encoder ? 2 : 1) * double(config.train.length));
   require(128 * parameters <= kMost,
           "model: fewer parameters are required than the some ", parameters,
           " of model.layers, d_model, d_ff, heads and vocabulary");
   const double widest =
       std::max({d_model, width, double(model.d_ff), double(model.vocabulary)}) +
       double(model.heads * config.lsh.rounds);
-  const double tokens = double(config.train.batch * config.train.length);
-  require(64 * tokens * widest * double(model.layers) <= kMost &&
+  const double tokens =
+      std::max(double(config.train.batch * config.train.length),
+               double(config.train.batch_tokens));
+  require((encoder ? 96 : 64) * tokens * widest * layers <= kMost &&
               tokens * double(config.train.accumulate) <= kMost,
           "train.batch: fewer sequences, or shorter ones, are required than ",
           config.train.batch, " of train.length = ", config.train.length,
           " for a model of these sizes");
 }
 
+std::vector<AttentionKind> repeated(const AttentionKinds& kinds,
+                                    int64_t layers) {
+  std::vector<AttentionKind> each;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    each.push_back(kinds.of_layer(layer));
+  }
+  return each;
+}
+
 }  // namespace
 
 std::vector<AttentionKind> layer_attentions(const ModelConfig& model) {
-  std::vector<AttentionKind> layers;
-  for (int64_t layer = 0; layer < model.layers; ++layer) {
-    layers.push_back(model.attention.of_layer(layer));
-  }
-  return layers;
+  return repeated(model.attention, model.layers);
+}
+
+std::vector<AttentionKind> encoder_attentions(const ModelConfig& model) {
+  return repeated(model.encoder_attention, model.encoder_layers);
 }
 
 int64_t successor_heads(const ModelConfig& model) {

@@ -13,12 +13,15 @@ namespace reformer {
 
 struct ModelConfig {
   int64_t layers = 3;
+  int64_t encoder_layers = 0;
   int64_t d_model = 512;
   int64_t d_ff = 2048;
   int64_t heads = 8;
   int64_t d_head = 0;
   int64_t vocabulary = 256;
   AttentionKinds attention = AttentionKind::kLsh;
+  AttentionKinds encoder_attention = AttentionKind::kFull;
+  bool share_embeddings = false;
   double successor_fraction = 0;
   Choice<BlockKind> block = BlockKind::kReversible;
   Choice<ActivationKind> activation = ActivationKind::kGelu;
@@ -31,7 +34,12 @@ struct ModelConfig {
 
   template <class Visitor>
   void visit(Visitor&& v) {
-    v("model.layers", layers, "blocks, each an attention and a feed-forward");
+    v("model.layers", layers,
+      "blocks, each an attention and a feed-forward; of an encoder-decoder "
+      "those of the decoder, with a cross-attention each");
+    v("model.encoder_layers", encoder_layers,
+      "blocks of an encoder, which the decoder reads: an encoder-decoder; 0: a "
+      "language model");
     v("model.d_model", d_model, "width of the two residual streams");
     v("model.d_ff", d_ff, "inner width of the feed-forward");
     v("model.heads", heads, "attention heads");
@@ -41,6 +49,11 @@ struct ModelConfig {
     v("model.attention", attention,
       "full, full_shared_qk, local or lsh; a comma-separated list is repeated "
       "over the layers");
+    v("model.encoder_attention", encoder_attention,
+      "likewise of the encoder, whose positions see those after them, too");
+    v("model.share_embeddings", share_embeddings,
+      "encoder-decoder: one matrix embeds source and target and is the output "
+      "projection (Vaswani et al.); false: three");
     v("model.successor_fraction", successor_fraction,
       "share of the heads whose keys offer the value of the position after "
       "them: what came next the last time; not in full attention; 0: the "
@@ -50,7 +63,9 @@ struct ModelConfig {
       "activations kept: faster, with memory for every layer) or residual "
       "(the ordinary Transformer)");
     v("model.activation", activation, "relu or gelu, in the feed-forward");
-    v("model.dropout", dropout, "after attention and after feed-forward");
+    v("model.dropout", dropout,
+      "after attention and after feed-forward; of an encoder-decoder also "
+      "after the embeddings");
     v("model.positions", positions,
       "learned, axial, sinusoid (added to the embedding), or rotary (turns "
       "queries and keys, but for those of successor heads; of any length)");
@@ -82,6 +97,7 @@ struct TrainConfig {
   double epsilon = 1e-8;
   double momentum = 0.95;
   double clip = 0;
+  double label_smoothing = 0;
   int64_t evaluate_every = 0;
   int64_t evaluate_batches = 0;
   int64_t checkpoint_every = 0;
@@ -124,6 +140,9 @@ struct TrainConfig {
     v("train.epsilon", epsilon, "adam's and adamw's, muon's of the rest");
     v("train.momentum", momentum, "muon's, of matrices (Nesterov)");
     v("train.clip", clip, "largest norm of all gradients; 0: any");
+    v("train.label_smoothing", label_smoothing,
+      "share of what the loss wants that is spread evenly over all tokens; "
+      "losses are reported without it");
     v("train.evaluate_every", evaluate_every,
       "steps between evaluations; 0: at the end only");
     v("train.evaluate_batches", evaluate_batches,
@@ -222,6 +241,9 @@ struct Config {
 
 // The attention of each layer, model.attention repeated over model.layers.
 std::vector<AttentionKind> layer_attentions(const ModelConfig& model);
+
+// Likewise of the encoder's layers.
+std::vector<AttentionKind> encoder_attentions(const ModelConfig& model);
 
 // What 0 stands for: d_model / heads.
 int64_t head_size(const ModelConfig& model);

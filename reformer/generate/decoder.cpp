@@ -96,15 +96,16 @@ Streams Decoder::run(Streams y, const AddAttention& add_attention,
   Buckets unnamed(caches_.size());
   auto& used = buckets ? *buckets : unnamed;
   stack.for_each_branch(
-      y, stack.count(),
-      [&](int64_t i, const at::Tensor& y1, const at::Tensor& y2) {
-        add_attention(caches_[i], y2, used[i], y1);
-        done(double(i) + 0.5);
+      stack.count(),
+      [&](const BranchPlace& at, const AttentionLayer&) {
+        const auto i = static_cast<std::size_t>(at.block);
+        add_attention(caches_[i], y[at.from], used[i], y[at.to]);
+        done(double(at.block) + 0.5);
       },
-      [&](int64_t i, const at::Tensor& y2, const at::Tensor& y1) {
-        add_feed_forward(
-            stack.blocks()[i].feed_forward, y1, y2,
-            [&](double share) { done(double(i) + 0.5 + share / 2); });
+      [&](const BranchPlace& at, const FeedForward& layer) {
+        add_feed_forward(layer, y[at.from], y[at.to], [&](double share) {
+          done(double(at.block) + 0.5 + share / 2);
+        });
       });
   return y;
 }

@@ -15,16 +15,23 @@
 
 namespace reformer {
 
-AttentionLayer::AttentionLayer(const Config& config, int64_t layer,
+AttentionLayer::AttentionLayer(const Config& config,
+                               const AttentionPlace& place,
                                ParameterStore& store)
-    : kind_(config.model.attention.of_layer(layer)),
-      layer_(layer),
+    : kind_(place.kind),
+      reach_(place.reach),
+      block_(place.block),
+      branch_(place.branch),
       heads_(config.model.heads),
       d_head_(head_size(config.model)),
-      successor_heads_(kind_ == AttentionKind::kFull
+      // What came next is known of the past alone.
+      successor_heads_(kind_ == AttentionKind::kFull ||
+                               reach_ != AttentionReach::kPast
                            ? 0
                            : reformer::successor_heads(config.model)),
-      rotary_{successor_heads_, rotary_pairs(config.model)},
+      // Positions of two sequences are no distance apart.
+      rotary_{successor_heads_,
+              reads_source() ? 0 : rotary_pairs(config.model)},
       dropout_(config.model.dropout),
       lsh_(config.lsh),
       gradient_(config.train.deterministic ? GradientOrder::kFixed
@@ -36,7 +43,8 @@ AttentionLayer::AttentionLayer(const Config& config, int64_t layer,
     lsh_.n_buckets =
         default_bucket_count(config.train.length, lsh_.chunk_length);
   }
-  const std::string name = "blocks." + std::to_string(layer) + ".attention.";
+  lsh_.causal = reach_ == AttentionReach::kPast;
+  const std::string& name = place.name;
   const int64_t d_model = config.model.d_model;
   const int64_t width = heads_ * d_head_;
   norm_weight_ = store.constant(name + "norm.weight", {d_model}, 1);
@@ -65,6 +73,14 @@ std::vector<at::Tensor> AttentionLayer::projections() const {
   return matrices;
 }
 
+// What the matrix i of projections() is multiplied with: of cross-attention v
+// and k come from the source.
+const at::Tensor& AttentionLayer::projected_from(size_t i,
+                                                 const at::Tensor& normed,
+                                                 const Pass& pass) const {
+  return reads_source() && i > 0 ? pass.source.output : normed;
+}
+
 // Of [batch, length, heads * d_head] each, in the order of projections().
 Projected AttentionLayer::split(const std::vector<at::Tensor>& rows) const {
   return {split_heads(rows[0]),
@@ -74,25 +90,39 @@ Projected AttentionLayer::split(const std::vector<at::Tensor>& rows) const {
 
 // By the library, whatever the number of rows: what a step adds to a stream it
 // later takes away, and other products would leave their rounding behind.
-std::vector<at::Tensor> AttentionLayer::projected_rows(
-    const at::Tensor& normed) const {
+std::vector<at::Tensor> AttentionLayer::projected_rows(const at::Tensor& normed,
+                                                       const Pass& pass) const {
+  const auto matrices = projections();
   std::vector<at::Tensor> rows;
-  for (const auto& weight : projections()) {
-    rows.push_back(at::linear(normed, weight.to(compute_)));
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    rows.push_back(
+        at::linear(projected_from(i, normed, pass), matrices[i].to(compute_)));
   }
   return rows;
 }
 
-Projected AttentionLayer::normed_and_projected(const at::Tensor& x) const {
+Projected AttentionLayer::normed_and_projected(const at::Tensor& x,
+                                               const Pass& pass) const {
   return split(
-      projected_rows(layer_norm(x, norm_weight_, norm_bias_, compute_)));
+      projected_rows(layer_norm(x, norm_weight_, norm_bias_, compute_), pass));
 }
 
 Projected AttentionLayer::project(const at::Tensor& x) const {
   std::vector<LinearWeights> matrices;
-  for (const auto& weight : projections()) matrices.push_back({weight, {}});
-  return split(norm_linear(x, {norm_weight_, norm_bias_}, matrices,
-                           {compute_, compute_}));
+  for (const auto& weight : projections()) {
+    matrices.push_back({weight, {}});
+    if (reads_source()) break;
+  }
+  const auto rows = norm_linear(x, {norm_weight_, norm_bias_}, matrices,
+                                {compute_, compute_});
+  return reads_source() ? Projected{split_heads(rows[0]), {}, {}} : split(rows);
+}
+
+Projected AttentionLayer::project_source(const at::Tensor& output) const {
+  const auto rows_of = [&](const at::Tensor& matrix) {
+    return split_heads(at::linear(output, matrix.to(compute_)));
+  };
+  return {{}, rows_of(k_), rows_of(v_)};
 }
 
 void AttentionLayer::hash(const Projected& projected, const Pass& pass,
@@ -111,27 +141,44 @@ Projected AttentionLayer::turned(const Projected& projected,
 }
 
 at::Tensor AttentionLayer::attend(const Projected& turned,
-                                  const at::Tensor& buckets) const {
+                                  const at::Tensor& buckets,
+                                  const at::Tensor& mask) const {
   const auto& [qk, k, v] = turned;
+  const bool causal = reach_ == AttentionReach::kPast;
   if (kind_ == AttentionKind::kFull) {
-    return full_attention(qk, k, v, /*causal=*/true, /*mask=*/{}, gradient_);
+    return causal ? full_attention(qk, k, v, causal, mask, gradient_)
+                  : cross_attention(qk, k, v, mask, gradient_);
   }
   if (kind_ == AttentionKind::kFullSharedQk) {
-    return full_shared_qk_attention(qk, v, /*causal=*/true, /*mask=*/{},
-                                    successor_heads_);
+    return full_shared_qk_attention(qk, v, causal, mask, successor_heads_);
   }
   if (kind_ == AttentionKind::kLocal) {
-    return local_attention(qk, v, {lsh_.chunk_length, lsh_.window, true},
-                           /*mask=*/{}, successor_heads_);
+    return local_attention(qk, v, {lsh_.chunk_length, lsh_.window, causal},
+                           mask, successor_heads_);
   }
-  return lsh_attention(qk, v, buckets, lsh_, /*mask=*/{}, successor_heads_);
+  return lsh_attention(qk, v, buckets, lsh_, mask, successor_heads_);
+}
+
+at::Tensor AttentionLayer::attend_source(const at::Tensor& q,
+                                         const Projected& source,
+                                         const at::Tensor& mask) const {
+  return attend({q, source.k, source.v}, /*buckets=*/{}, mask);
+}
+
+// Padding is at the end of a row, where no past has it; but under the chunk
+// rule of LSH it would move the windows of what comes before.
+at::Tensor AttentionLayer::mask_of(const Pass& pass) const {
+  if (reads_source()) return pass.source.mask;
+  const bool sees_padding =
+      reach_ != AttentionReach::kPast || kind_ == AttentionKind::kLsh;
+  return sees_padding ? pass.mask : at::Tensor();
 }
 
 at::Tensor AttentionLayer::hash_and_attend(const Projected& projected,
                                            const Pass& pass,
                                            at::Tensor& buckets) const {
   hash(projected, pass, buckets);
-  return attend(turned(projected), buckets);
+  return attend(turned(projected), buckets, mask_of(pass));
 }
 
 at::Tensor AttentionLayer::joined_heads(const at::Tensor& attended) const {
@@ -155,8 +202,7 @@ at::Tensor AttentionLayer::dropped(const at::Tensor& x,
                                    const Pass& pass) const {
   return counter_dropout(
       x, pass.training ? dropout_ : 0.0,
-      {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_),
-       pass.step_on_device, pass.first_example});
+      {pass.seed, pass.step, branch_, pass.step_on_device, pass.first_example});
 }
 
 at::Tensor AttentionLayer::finish(const at::Tensor& attended,
@@ -167,7 +213,8 @@ at::Tensor AttentionLayer::finish(const at::Tensor& attended,
 at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,
                                    at::Tensor& buckets) const {
   // A statement of its own, which lets go of q, k and v.
-  const auto attended = hash_and_attend(normed_and_projected(x), pass, buckets);
+  const auto attended =
+      hash_and_attend(normed_and_projected(x, pass), pass, buckets);
   return finish(attended, pass);
 }
 
@@ -184,7 +231,8 @@ void AttentionLayer::add_finished(const at::Tensor& y,
 void AttentionLayer::add_to(const at::Tensor& y, const at::Tensor& x,
                             const Pass& pass, at::Tensor& buckets,
                             double scale) const {
-  const auto attended = hash_and_attend(normed_and_projected(x), pass, buckets);
+  const auto attended =
+      hash_and_attend(normed_and_projected(x, pass), pass, buckets);
   add_finished(y, attended, pass, scale);
 }
 
@@ -196,7 +244,7 @@ EvaluatedAttention AttentionLayer::evaluate(const at::Tensor& x,
   EvaluatedAttention evaluated;
   auto& [normed, rows, attended] = evaluated;
   normed = layer_norm_forward(x, {norm_weight_, norm_bias_}, compute_);
-  rows = projected_rows(normed.y);
+  rows = projected_rows(normed.y, pass);
   for (auto& row : rows) row = leaf(row);
   if (!keep_normed) normed.y.reset();
   const at::AutoGradMode record(true);
@@ -238,12 +286,14 @@ void AttentionLayer::add_gradients(EvaluatedAttention evaluated,
   const auto parameters = projections();
   at::Tensor d_normed;  // [batch * length, d_model]
   for (size_t i = 0; i < parameters.size(); ++i) {
-    add_weight_gradient(parameters[i], as_matrix(normed.y), rows[i]);
+    add_weight_gradient(parameters[i],
+                        as_matrix(projected_from(i, normed.y, pass)), rows[i]);
     const auto matrix = parameters[i].to(compute_);
     if (i == 0) {
       d_normed = at::mm(rows[i], matrix);
     } else {
-      add_matmul(d_normed, rows[i], matrix);
+      add_matmul(reads_source() ? as_matrix(pass.source.gradient) : d_normed,
+                 rows[i], matrix);
     }
   }
   rows.clear();

@@ -16,8 +16,22 @@
 
 namespace reformer {
 
+// What a position sees: those before it (and in full attention itself), all of
+// its sequence, or all of the encoder's output (cross-attention).
+enum class AttentionReach { kPast, kEverything, kSource };
+
+// Which of the model's attentions a layer is.
+struct AttentionPlace {
+  std::string name;  // of its parameters: "blocks.0.attention."
+  AttentionKind kind = AttentionKind::kFull;  // kSource: no other
+  AttentionReach reach = AttentionReach::kPast;
+  uint32_t block = 0;   // keys its rotations
+  uint32_t branch = 0;  // keys its dropout
+};
+
 // Queries, keys and values, [batch, heads, length, d_head] each; k is undefined
-// where it is shared with q.
+// where it is shared with q. Of cross-attention k and v are as long as the
+// source.
 struct Projected {
   at::Tensor q;
   at::Tensor k;
@@ -28,16 +42,23 @@ struct Projected {
 struct EvaluatedAttention {
   Normed normed;                 // the input's; y undefined: to be made again
   std::vector<at::Tensor> rows;  // qk, v, and where it is not shared k,
-                                 // [batch, length, heads * d_head]: leaves
+                                 // [batch, length, heads * d_head] (of cross-
+                                 // attention the source's length): leaves
   at::Tensor attended;           // of autograd's graph that ends here
 };
 
 class AttentionLayer {
  public:
-  AttentionLayer(const Config& config, int64_t layer, ParameterStore& store);
+  AttentionLayer(const Config& config, const AttentionPlace& place,
+                 ParameterStore& store);
 
   //   x        [batch, length, d_model]
   //   returns  [batch, length, d_model]: Dropout(Attention(LN(x)))
+  //
+  // Positions that pass.mask calls padding, at the end of rows, are seen by
+  // nobody; what is returned for them is of no meaning. Cross-attention
+  // reads pass.source, which is normed already, and adds the gradient of its
+  // output to pass.source.gradient.
   //
   // LSH layers hash when `buckets` is undefined and leave there what they used
   // ([batch, heads, rounds, length] uint16); given buckets are used as they
@@ -69,12 +90,21 @@ class AttentionLayer {
   // dropout; without gradients kernels for few rows round project and
   // add_joined otherwise. Buckets are those of what project returns: rotary
   // positions, which `turned` brings in, part what is far apart.
+  // Of cross-attention project gives q, and project_source, of an encoder's
+  // output [batch, source length, d_model], k and v.
   Projected project(const at::Tensor& x) const;
+  Projected project_source(const at::Tensor& output) const;
   void hash(const Projected& projected, const Pass& pass,
             at::Tensor& buckets) const;
   Projected turned(const Projected& projected,
                    const at::Tensor& first_position = {}) const;
-  at::Tensor attend(const Projected& turned, const at::Tensor& buckets) const;
+  at::Tensor attend(const Projected& turned, const at::Tensor& buckets,
+                    const at::Tensor& mask = {}) const;
+
+  // The same of cross-attention: q of project, k and v of project_source, and
+  // EncoderOutput::mask.
+  at::Tensor attend_source(const at::Tensor& q, const Projected& source,
+                           const at::Tensor& mask) const;
   at::Tensor join(const at::Tensor& attended) const;
   at::Tensor finish(const at::Tensor& attended, const Pass& pass) const;
 
@@ -83,14 +113,14 @@ class AttentionLayer {
 
   // Of this layer's rotations.
   HashKey hash_key(const Pass& pass) const {
-    return {pass.seed, pass.step, static_cast<uint32_t>(layer_),
-            pass.step_on_device};
+    return {pass.seed, pass.step, block_, pass.step_on_device};
   }
 
   int64_t heads() const { return heads_; }
   int64_t d_head() const { return d_head_; }
   int64_t successor_heads() const { return successor_heads_; }
   AttentionKind kind() const { return kind_; }
+  bool reads_source() const { return reach_ == AttentionReach::kSource; }
   const LshConfig& lsh() const { return lsh_; }  // n_buckets resolved
 
  private:
@@ -98,6 +128,7 @@ class AttentionLayer {
   at::Tensor dropped(const at::Tensor& x, const Pass& pass) const;
   void add_finished(const at::Tensor& y, const at::Tensor& attended,
                     const Pass& pass, double scale) const;
+  at::Tensor mask_of(const Pass& pass) const;
   at::Tensor hash_and_attend(const Projected& projected, const Pass& pass,
                              at::Tensor& buckets) const;
   EvaluatedAttention evaluate(const at::Tensor& x, const Pass& pass,
@@ -105,14 +136,19 @@ class AttentionLayer {
   at::Tensor finish_backward(const at::Tensor& attended, const at::Tensor& d_y,
                              const Pass& pass) const;
   std::vector<at::Tensor> projections() const;
-  Projected normed_and_projected(const at::Tensor& x) const;
-  std::vector<at::Tensor> projected_rows(const at::Tensor& normed) const;
+  Projected normed_and_projected(const at::Tensor& x, const Pass& pass) const;
+  const at::Tensor& projected_from(size_t i, const at::Tensor& normed,
+                                   const Pass& pass) const;
+  std::vector<at::Tensor> projected_rows(const at::Tensor& normed,
+                                         const Pass& pass) const;
   Projected split(const std::vector<at::Tensor>& rows) const;
   at::Tensor split_heads(const at::Tensor& x) const;
   at::Tensor joined_heads(const at::Tensor& attended) const;
 
   AttentionKind kind_;
-  int64_t layer_;
+  AttentionReach reach_;
+  uint32_t block_;
+  uint32_t branch_;
   int64_t heads_;
   int64_t d_head_;
   int64_t successor_heads_;  // 0 where k is not shared

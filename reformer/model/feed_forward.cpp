@@ -21,16 +21,15 @@ int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch,
   return std::max<int64_t>(64, part_elements(device) / (model.d_ff * batch));
 }
 
-FeedForward::FeedForward(const Config& config, int64_t layer,
-                         ParameterStore& store)
-    : layer_(layer),
+FeedForward::FeedForward(const Config& config, const std::string& name,
+                         uint32_t branch, ParameterStore& store)
+    : branch_(branch),
       model_(config.model),
       activation_(config.model.activation == ActivationKind::kGelu
                       ? Activation::kGelu
                       : Activation::kRelu),
       dropout_(config.model.dropout),
       placement_(store.placement()) {
-  const std::string name = "blocks." + std::to_string(layer) + ".feed_forward.";
   const int64_t d_model = config.model.d_model;
   const int64_t d_ff = config.model.d_ff;
   norm_weight_ = store.constant(name + "norm.weight", {d_model}, 1);
@@ -49,8 +48,7 @@ at::Tensor FeedForward::dropped(const at::Tensor& x, const Pass& pass,
                                 int64_t first_position) const {
   return counter_dropout(
       x, pass.training ? dropout_ : 0.0,
-      {pass.seed, pass.step, static_cast<uint32_t>(2 * layer_ + 1),
-       pass.step_on_device, pass.first_example},
+      {pass.seed, pass.step, branch_, pass.step_on_device, pass.first_example},
       first_position);
 }
 

@@ -3,6 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
+#include <vector>
+
 #include "reformer/config/config.h"
 #include "reformer/model/parameter_store.h"
 #include "reformer/model/parts.h"
@@ -26,7 +29,10 @@ struct EvaluatedFeedForward {
 
 class FeedForward {
  public:
-  FeedForward(const Config& config, int64_t layer, ParameterStore& store);
+  // name: of its parameters, "blocks.0.feed_forward."; branch: which of the
+  // model's it is, for dropout.
+  FeedForward(const Config& config, const std::string& name, uint32_t branch,
+              ParameterStore& store);
 
   //   x        [batch, part of the length, d_model], from first_position on
   //   returns  [batch, part of the length, d_model]: Dropout(W2 act(W1 LN(x)))
@@ -87,7 +93,7 @@ class FeedForward {
                           const at::Tensor& d_x, const Matrices& matrices,
                           const Pass& pass, int64_t first_position) const;
 
-  int64_t layer_;
+  uint32_t branch_;
   ModelConfig model_;
   Activation activation_;
   double dropout_;

@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/argmax.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/log_softmax.h>
@@ -48,15 +47,6 @@ at::Tensor add_losses(const at::Tensor& logits, const Wanted& wanted,
   return log_p;
 }
 
-// The gradient of scale * (sum of losses) with respect to the logits, in place
-// of their log-probabilities: p - 1 of what is wanted, p of the rest.
-at::Tensor loss_gradient(const at::Tensor& log_p, const Wanted& wanted,
-                         double scale) {
-  const auto d = log_p.exp_();
-  d.scatter_(1, wanted.tokens, d.gather(1, wanted.tokens).sub_(1));
-  return d.mul_(wanted.counts.to(d.scalar_type()).mul_(scale));
-}
-
 }  // namespace
 
 LossSums read(const at::Tensor& sums) {
@@ -73,21 +63,45 @@ int64_t loss_chunk(const ModelConfig& model, int64_t batch,
   return std::max<int64_t>(16, part_elements(device) / (width * batch));
 }
 
-LanguageHead::LanguageHead(const Config& config, bool two_streams,
-                           ParameterStore& store)
+LanguageHead::LanguageHead(const Config& config, Join join,
+                           ParameterStore& store, const at::Tensor& table)
     : model_(config.model),
       placement_(store.placement()),
-      two_streams_(two_streams) {
+      join_(join),
+      label_smoothing_(config.train.label_smoothing),
+      shared_(table.defined()) {
   const int64_t vocabulary = config.model.vocabulary;
-  const int64_t width = config.model.d_model * (two_streams ? 2 : 1);
+  const int64_t width = joined_width(config.model.d_model, join);
   norm_weight_ = store.constant("head.norm.weight", {width}, 1);
   norm_bias_ = store.constant("head.norm.bias", {width}, 0);
-  weight_ = store.glorot("head.weight", vocabulary, width);
+  weight_ = shared_ ? table : store.glorot("head.weight", vocabulary, width);
   bias_ = store.constant("head.bias", {vocabulary}, 0);
 }
 
-at::Tensor LanguageHead::joined(const Streams& y) const {
-  return two_streams_ ? at::cat({y.x1, y.x2}, 2) : y.x1;
+at::Tensor LanguageHead::weight() const {
+  return shared_ ? weight_.narrow(0, 0, model_.vocabulary) : weight_;
+}
+
+// Of logits = x W^T: x [rows, width], d_logits [rows, vocabulary].
+void LanguageHead::add_projection_gradient(const at::Tensor& x,
+                                           const at::Tensor& d_logits) const {
+  if (!shared_) return add_weight_gradient(weight_, x, d_logits);
+  add_matmul(gradient_sum(weight_).narrow(0, 0, model_.vocabulary),
+             d_logits.t(), x);
+}
+
+// The gradient of scale * (sum of losses) with respect to the logits, in place
+// of their log-probabilities: p - 1 of what is wanted, p of the rest.
+at::Tensor LanguageHead::loss_gradient(const at::Tensor& log_p,
+                                       const Wanted& wanted,
+                                       double scale) const {
+  const auto d = log_p.exp_();
+  d.scatter_(1, wanted.tokens,
+             d.gather(1, wanted.tokens).sub_(1 - label_smoothing_));
+  if (label_smoothing_ > 0) {
+    d.sub_(label_smoothing_ / double(model_.vocabulary));
+  }
+  return d.mul_(wanted.counts.to(d.scalar_type()).mul_(scale));
 }
 
 int64_t LanguageHead::chunk(int64_t batch) const {
@@ -95,7 +109,8 @@ int64_t LanguageHead::chunk(int64_t batch) const {
 }
 
 at::Tensor LanguageHead::logits(const Streams& y) const {
-  return norm_linear(joined(y), {norm_weight_, norm_bias_}, {{weight_, bias_}},
+  return norm_linear(joined(y, join_), {norm_weight_, norm_bias_},
+                     {{weight(), bias_}},
                      {placement_.compute, placement_.type})[0];
 }
 
@@ -128,15 +143,11 @@ at::Tensor LanguageHead::backward(const Streams& y, const at::Tensor& tokens,
   const at::NoGradGuard no_grad;
   auto sums = at::zeros({3}, y.x1.options().dtype(at::kDouble));
   d_y = {at::empty_like(y.x1),
-         two_streams_ ? at::empty_like(y.x2) : at::zeros_like(y.x2)};
+         join_ == Join::kFirst ? at::zeros_like(y.x2) : at::empty_like(y.x2)};
   for_each_part(y.x1.size(1), chunk(y.x1.size(0)), [&](int64_t at, int64_t n) {
     const auto d = part_backward(
         part_of(y, at, n), wanted_of(tokens, loss_mask, at, n), scale, sums);
-    const int64_t width = y.x1.size(2);
-    d_y.x1.narrow(1, at, n).copy_(d.narrow(2, 0, width));
-    if (two_streams_) {
-      d_y.x2.narrow(1, at, n).copy_(d.narrow(2, width, width));
-    }
+    split_gradient(d, join_, part_of(d_y, at, n));
   });
   return sums;
 }
@@ -147,8 +158,8 @@ at::Tensor LanguageHead::part_backward(const Streams& part,
                                        const at::Tensor& sums) const {
   const NormWeights norm{norm_weight_, norm_bias_};
   const auto normed =
-      layer_norm_forward(joined(part), norm, placement_.compute);
-  const auto matrix = weight_.to(placement_.compute);
+      layer_norm_forward(joined(part, join_), norm, placement_.compute);
+  const auto matrix = weight().to(placement_.compute);
   const auto rows = as_matrix(normed.y);
   const auto d_logits = loss_gradient(
       add_losses(matmul(rows, matrix.t(), placement_.type).add_(bias_), wanted,
@@ -156,7 +167,7 @@ at::Tensor LanguageHead::part_backward(const Streams& part,
       wanted, scale);  // [batch * n, vocabulary]
   add_bias_gradient(bias_, d_logits);
   const auto d_rounded = d_logits.to(placement_.compute);
-  add_weight_gradient(weight_, rows, d_rounded);
+  add_projection_gradient(rows, d_rounded);
   const auto d_x = at::zeros_like(normed.x);
   add_norm_gradients(normed, norm, at::mm(d_rounded, matrix).view_as(d_x), d_x);
   return d_x;

@@ -6,7 +6,7 @@
 
 #include "reformer/config/config.h"
 #include "reformer/model/parameter_store.h"
-#include "reformer/model/stack.h"
+#include "reformer/model/streams.h"
 
 namespace reformer {
 
@@ -43,9 +43,13 @@ class LanguageHead {
     at::Tensor counts;  // [rows, 1] bool
   };
 
-  LanguageHead(const Config& config, bool two_streams, ParameterStore& store);
+  // `table`, where it is defined: its first `vocabulary` rows are the matrix of
+  // the projection, [at least vocabulary, joined width], in place of one of the
+  // head's own.
+  LanguageHead(const Config& config, Join join, ParameterStore& store,
+               const at::Tensor& table = {});
 
-  // Logits [batch, length, vocabulary] of LN(concat(Y1, Y2)) W + b.
+  // Logits [batch, length, vocabulary] of LN(joined(Y1, Y2)) W + b.
   at::Tensor logits(const Streams& y) const;
 
   //   y        the stack's output
@@ -60,24 +64,32 @@ class LanguageHead {
 
   // As `loss`, and adds the gradients of scale * (sum of losses) to the
   // parameters'; returns those of y in `d_y`. Logits of more than a part of the
-  // positions never exist.
+  // positions never exist. With train.label_smoothing = e the gradients are
+  // those of the cross entropy with (1 - e) of what is wanted and e /
+  // vocabulary of every token; the losses that are returned do not know of it.
   at::Tensor backward(const Streams& y, const at::Tensor& tokens,
                       const at::Tensor& loss_mask, double scale,
                       Streams& d_y) const;
 
  private:
-  at::Tensor joined(const Streams& y) const;  // [batch, length, width]
+  at::Tensor weight() const;  // [vocabulary, width]
+  void add_projection_gradient(const at::Tensor& x,
+                               const at::Tensor& d_logits) const;
+  at::Tensor loss_gradient(const at::Tensor& log_p, const Wanted& wanted,
+                           double scale) const;
   int64_t chunk(int64_t batch) const;
   at::Tensor part_backward(const Streams& part, const Wanted& wanted,
                            double scale, const at::Tensor& sums) const;
 
   ModelConfig model_;
   Placement placement_;
-  bool two_streams_;
-  at::Tensor norm_weight_;  // [width]: d_model, or twice that
+  Join join_;
+  double label_smoothing_;
+  bool shared_;             // weight_ is somebody else's, too
+  at::Tensor norm_weight_;  // [width]: joined_width
   at::Tensor norm_bias_;    // [width]
-  at::Tensor weight_;       // [vocabulary, width]
-  at::Tensor bias_;         // [vocabulary]
+  at::Tensor weight_;  // [vocabulary, width]; shared: at least so many rows
+  at::Tensor bias_;    // [vocabulary]
 };
 
 }  // namespace reformer

@@ -1,65 +1,28 @@
 #include "reformer/model/language_model.h"
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/embedding.h>
-#include <ATen/ops/full.h>
-
-#include <cmath>
 
 #include "reformer/base/errors.h"
-#include "reformer/device/device.h"
-#include "reformer/model/memory_limits.h"
-#include "reformer/model/parameter_gradients.h"
-#include "reformer/ops/embedding_gradient.h"
-#include "reformer/ops/interval_statistics.h"
+#include "reformer/model/overflow.h"
 
 namespace reformer {
+namespace {
+
+const Config& of_language(const Config& config) {
+  require(config.model.encoder_layers == 0,
+          "model.encoder_layers: 0 is required of a language model, got ",
+          config.model.encoder_layers);
+  return config;
+}
+
+}  // namespace
 
 LanguageModel::LanguageModel(const Config& config, const Placement& placement)
-    : config_((check(config), require_memory_for_parameters(config, placement),
-               config)),
-      store_(static_cast<uint64_t>(config.train.seed), placement),
-      embedding_(
-          store_.normal("embedding.weight",
-                        {config.model.vocabulary + 1, config.model.d_model},
-                        1 / std::sqrt(double(config.model.d_model)))),
-      positions_(config, store_),
-      stack_(make_stack(config, store_)),
-      head_(config, stack_->two_streams(), store_) {}
-
-at::Tensor LanguageModel::shifted(const at::Tensor& tokens) const {
-  require(tokens.dim() == 2 && tokens.scalar_type() == at::kLong &&
-              tokens.size(1) >= 1,
-          "language model: tokens must be [batch, length] int64, got sizes ",
-          tokens.sizes());
-  const auto start =
-      at::full({tokens.size(0), 1}, start_token(), tokens.options());
-  return at::cat({start, tokens.narrow(1, 0, tokens.size(1) - 1)}, 1);
-}
-
-at::Tensor LanguageModel::here(const at::Tensor& x) const {
-  return copied_to(x, placement().device);
-}
-
-// `positions` may be undefined: nothing to add.
-at::Tensor LanguageModel::embed_with(const at::Tensor& inputs,
-                                     const at::Tensor& positions) const {
-  const auto x = at::embedding(embedding_, inputs) *
-                 std::sqrt(double(config_.model.d_model));
-  return positions.defined() ? x + positions : x;
-}
-
-at::Tensor LanguageModel::embed(const at::Tensor& inputs,
-                                int64_t first_position) const {
-  return embed_with(inputs, positions_.encode(first_position, inputs.size(1)));
-}
-
-at::Tensor LanguageModel::embed_at(const at::Tensor& inputs,
-                                   const at::Tensor& positions) const {
-  return embed_with(inputs, positions_.encode(positions));
-}
+    : SequenceModel(of_language(config), placement),
+      embedding_(config, config.model.vocabulary + 1, /*prefix=*/"", store()),
+      stack_(make_stack(config, StackKind::kDecoder, store())),
+      head_(config, stack_->two_streams() ? Join::kConcat : Join::kFirst,
+            store()) {}
 
 Streams LanguageModel::begin(const at::Tensor& inputs) const {
   const at::NoGradGuard no_grad;
@@ -77,14 +40,6 @@ at::Tensor LanguageModel::attention_input(const at::Tensor& tokens,
   const auto x = stack_->evaluate(begin(shifted(here(tokens))), pass,
                                   /*buckets=*/nullptr, block);
   return stack_->two_streams() ? x.x2 : x.x1;
-}
-
-void LanguageModel::embed_backward(const at::Tensor& inputs,
-                                   const Streams& d_x) {
-  const auto d = d_x.x1.add_(d_x.x2);  // [batch, length, d_model]
-  add_embedding_gradient(gradient_sum(embedding_), inputs.flatten(),
-                         d.flatten(0, 1), std::sqrt(double(d.size(2))));
-  positions_.add_gradients(d.size(0) == 1 ? d[0] : d.sum(0));
 }
 
 LossSums LanguageModel::evaluate(const at::Tensor& tokens,
@@ -115,7 +70,8 @@ at::Tensor LanguageModel::add_gradients(const at::Tensor& tokens,
   auto y = stack_->forward(begin(inputs), pass);
   Streams d_y;
   const auto sums = head_.backward(y, wanted, here(loss_mask), scale, d_y);
-  embed_backward(inputs, stack_->backward(std::move(y), std::move(d_y)));
+  const auto d_x = stack_->backward(std::move(y), std::move(d_y));
+  embedding_.add_gradients(inputs, d_x.x1.add_(d_x.x2));
   return sums;
 }
 
@@ -129,21 +85,18 @@ double LanguageModel::overflow(const at::Tensor& tokens,
                                const Pass& pass) const {
   std::vector<at::Tensor> buckets;
   outputs(tokens, pass, &buckets);
-  double sum = 0;
-  int64_t layers = 0;
-  for (std::size_t i = 0; i < buckets.size(); ++i) {
-    if (!buckets[i].defined()) continue;
-    sum += lsh_statistics(buckets[i], stack_->blocks()[i].attention.lsh())
-               .overflow;
-    ++layers;
-  }
-  return layers == 0 ? 0 : sum / double(layers);
+  OverflowMean overflow;
+  overflow.add(buckets, *stack_);
+  return overflow.mean();
 }
 
-void LanguageModel::zero_gradients() {
-  for (auto& parameter : parameters()) {
-    parameter.gradient().reset();
-  }
+LanguageModel& language_model_of(SequenceModel& model) {
+  auto* found = dynamic_cast<LanguageModel*>(&model);
+  require(found != nullptr,
+          "model.encoder_layers: 0, a language model, is required for this, "
+          "got ",
+          model.config().model.encoder_layers);
+  return *found;
 }
 
 }  // namespace reformer

@@ -9,15 +9,16 @@
 
 #include "reformer/config/config.h"
 #include "reformer/model/language_head.h"
-#include "reformer/model/positions.h"
+#include "reformer/model/sequence_model.h"
 #include "reformer/model/stack.h"
+#include "reformer/model/token_embedding.h"
 
 namespace reformer {
 
-class LanguageModel {
+class LanguageModel : public SequenceModel {
  public:
   // Parameters drawn from config.train.seed, the same on every device. Throws
-  // Error for an impossible config.
+  // Error for an impossible config, and for that of an encoder-decoder.
   explicit LanguageModel(const Config& config, const Placement& placement = {});
 
   //   tokens  [batch, length] int64 in [0, vocabulary), on any device
@@ -55,46 +56,48 @@ class LanguageModel {
   at::Tensor attention_input(const at::Tensor& tokens, const Pass& pass,
                              int64_t block) const;
 
-  // The share of same-bucket pairs that the windows of LSH layers cut off, the
-  // mean over those layers; 0 where there are none. A forward pass.
   double overflow(const at::Tensor& tokens, const Pass& pass) const;
 
-  void zero_gradients();
-  std::vector<Parameter>& parameters() { return store_.parameters(); }
-  const std::vector<Parameter>& parameters() const {
-    return store_.parameters();
+  // The same of batches.
+  LossSums evaluate(const Batch& batch, const Pass& pass) const override {
+    return evaluate(batch.tokens, batch.loss_mask, pass);
   }
-  const Config& config() const { return config_; }
-  const Placement& placement() const { return store_.placement(); }
+  at::Tensor add_gradients(const Batch& batch, const Pass& pass,
+                           double scale) override {
+    return add_gradients(batch.tokens, batch.loss_mask, pass, scale);
+  }
+  double overflow(const Batch& batch, const Pass& pass) const override {
+    return overflow(batch.tokens, pass);
+  }
+
+  int64_t block_count() const override { return stack_->count(); }
+  void set_observer(BlockObserver* observer) override {
+    stack_->set_observer(observer);
+  }
+
   Stack& stack() { return *stack_; }
   const Stack& stack() const { return *stack_; }
-  const Positions& positions() const { return positions_; }
+  const Positions& positions() const { return embedding_.positions(); }
   const LanguageHead& head() const { return head_; }
-  int64_t start_token() const { return config_.model.vocabulary; }
 
-  // What the stack reads: [batch, length, d_model] of inputs [batch, length]
-  // int64, the first of which stands at first_position. Differentiable.
-  at::Tensor embed(const at::Tensor& inputs, int64_t first_position) const;
-
-  // [n, d_model] of n inputs, each with a position of its own; both [n] int64
-  // on the model's device, and nothing waits for it.
+  // What the stack reads, of inputs as TokenEmbedding takes them.
+  at::Tensor embed(const at::Tensor& inputs, int64_t first_position) const {
+    return embedding_.embed(inputs, first_position);
+  }
   at::Tensor embed_at(const at::Tensor& inputs,
-                      const at::Tensor& positions) const;
+                      const at::Tensor& positions) const {
+    return embedding_.embed_at(inputs, positions);
+  }
 
  private:
-  at::Tensor here(const at::Tensor& x) const;  // on the model's device
-  at::Tensor shifted(const at::Tensor& tokens) const;
   Streams begin(const at::Tensor& inputs) const;
-  at::Tensor embed_with(const at::Tensor& inputs,
-                        const at::Tensor& positions) const;
-  void embed_backward(const at::Tensor& inputs, const Streams& d_x);
 
-  Config config_;
-  ParameterStore store_;
-  at::Tensor embedding_;  // [vocabulary + 1, d_model]; the last: start
-  Positions positions_;
+  TokenEmbedding embedding_;  // the last token: start
   std::unique_ptr<Stack> stack_;
   LanguageHead head_;
 };
+
+// The same model; throws Error where it is an encoder-decoder.
+LanguageModel& language_model_of(SequenceModel& model);
 
 }  // namespace reformer

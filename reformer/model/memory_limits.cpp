@@ -57,10 +57,11 @@ void require_memory_for_step(const Config& config, const Placement& placement) {
   require_parameters(config, placement, (leave ? 1.0 : 2.0) * double(bytes),
                      leave ? " parameters" : " parameters and their gradients");
   require_memory(
-      2.0 * double(bytes) * double(train.batch) * double(train.length) *
+      2.0 * double(bytes) * double(batch_rows(config)) * double(train.length) *
           double(config.model.d_model),
-      placement.device, "train.batch",
-      std::to_string(train.batch) +
+      placement.device,
+      batch_rows(config) == train.batch ? "train.batch" : "train.batch_tokens",
+      std::to_string(batch_rows(config)) +
           " sequences of train.length = " + std::to_string(train.length),
       "shorter or fewer sequences are required (train.accumulate adds up "
       "batches)");

@@ -27,7 +27,7 @@ struct Sizes {
   Sizes(const Config& config, at::DeviceType on)
       : device(on),
         compute(compute_bytes(config, on)),
-        tokens(config.train.batch * config.train.length),
+        tokens(batch_rows(config) * config.train.length),
         stream(tokens * config.model.d_model * kFloat),
         normed(tokens * config.model.d_model * compute),
         heads(tokens * config.model.heads * head_size(config.model) * compute),
@@ -54,14 +54,7 @@ bool keeps_activations(const Config& config) {
 }
 
 int64_t chunk_tokens(const Config& config, int64_t chunk) {
-  return std::min(chunk, config.train.length) * config.train.batch;
-}
-
-// A gradient that is added to one there is: of the part's largest matrix.
-int64_t added_gradient(const Config& config, int64_t chunk, int64_t matrix) {
-  const bool first_is_last =
-      chunk >= config.train.length && config.train.accumulate == 1;
-  return first_is_last ? 0 : matrix * kFloat;
+  return std::min(chunk, config.train.length) * batch_rows(config);
 }
 
 // Kept by the attention's graph besides its normed input.
@@ -98,7 +91,7 @@ int64_t thread_scratch(AttentionKind kind) {
 // part of the keys, of which there are as many as fill the GPU.
 int64_t query_gradient_sums(const Config& config, const Sizes& sizes) {
   constexpr int64_t kMultiprocessors = 132;  // of an H100 or H200
-  const int64_t rows = config.train.batch * config.model.heads;
+  const int64_t rows = batch_rows(config) * config.model.heads;
   const bool in_parts = config.train.deterministic && sizes.compute != kFloat;
   const int64_t parts =
       in_parts ? (kMultiprocessors + rows - 1) / rows : int64_t{1};
@@ -112,7 +105,7 @@ int64_t device_scratch(const Config& config, const Sizes& sizes,
   if (kind == AttentionKind::kFull) return query_gradient_sums(config, sizes);
   const int64_t length = config.train.length;
   const int64_t heads = std::min((kernels::kRowsTogether + length - 1) / length,
-                                 config.train.batch * config.model.heads);
+                                 batch_rows(config) * config.model.heads);
   const int64_t padded = (head_size(config.model) + 31) / 32 * 32;
   return (3 * sizes.head_rows + (rounds ? 2 * heads * length * padded : 0)) *
          kFloat;
@@ -148,7 +141,7 @@ int64_t attention_working(const Config& config, AttentionKind kind,
 // Of a chunk in the feed-forward.
 int64_t feed_forward_tokens(const Config& config, at::DeviceType device) {
   return chunk_tokens(
-      config, feed_forward_chunk(config.model, config.train.batch, device));
+      config, feed_forward_chunk(config.model, batch_rows(config), device));
 }
 
 // Of [chunk, d_ff] what the activation saw and its result or gradient; the
@@ -162,22 +155,37 @@ int64_t feed_forward_working(const Config& config, at::DeviceType device) {
 }
 
 // Logits and their log-probabilities, which become gradients; the joined
-// streams, that normed, and the gradients of both.
-int64_t loss_working(const Config& config, at::DeviceType device) {
+// streams, that normed, and the gradients of both; a gradient of the matrix
+// that is added to one there is.
+struct LossWorking {
+  int64_t with_logits;     // before the first part's gradients
+  int64_t with_gradients;  // when they are made
+  bool one_part;
+
+  int64_t most() const { return std::max(with_logits, with_gradients); }
+};
+
+LossWorking loss_working(const Config& config, at::DeviceType device) {
   const auto& model = config.model;
-  const int64_t chunk = loss_chunk(model, config.train.batch, device);
-  const int64_t tokens = chunk_tokens(config, chunk);
+  // An encoder-decoder's head takes all rows as one.
+  const bool one_row = model.encoder_layers > 0;
+  const int64_t rows = one_row ? 1 : batch_rows(config);
+  const int64_t length =
+      config.train.length * (one_row ? batch_rows(config) : 1);
+  const int64_t chunk = loss_chunk(model, rows, device);
+  const int64_t tokens = std::min(chunk, length) * rows;
   const int64_t compute = compute_bytes(config, device);
   const bool joined =
       model.block != BlockKind::kResidual;  // or the stream itself
-  const int64_t read = model.d_model * (joined ? 2 : 1);
+  const int64_t read = model.d_model * (joined && !one_row ? 2 : 1);
   const int64_t kept = (joined ? read * kFloat : 0) + read * compute;
+  const bool one_part = chunk >= length && config.train.accumulate == 1;
   const int64_t wide = tokens * (2 * model.vocabulary * kFloat + kept);
   const int64_t rounded = compute == kFloat ? 0 : compute;
   const int64_t narrow = tokens * (model.vocabulary * (kFloat + rounded) +
                                    kept + read * compute + read * kFloat) +
-                         added_gradient(config, chunk, model.vocabulary * read);
-  return std::max(wide, narrow);
+                         (one_part ? 0 : model.vocabulary * read * kFloat);
+  return {wide, narrow, one_part};
 }
 
 // Kept for a feed-forward's gradients: its input, that normed, and of
@@ -211,10 +219,17 @@ int64_t optimizer_bytes(const Config& config, int64_t others, int64_t blocks) {
   const int64_t width = model.heads * head_size(model);
   const int64_t layer =
       4 * (model.d_model + width) + 3 * model.d_ff + 8 * model.d_model;
-  int64_t numbers =
-      model.layers * layer + 3 * model.vocabulary + 8 * model.d_model;
-  if (model.positions == PositionKind::kLearned) numbers += config.train.length;
-  for (const int64_t length : model.axial_shape) numbers += length;
+  const int64_t cross =
+      model.encoder_layers > 0 ? 4 * (model.d_model + width + 1) : 0;
+  const int64_t layers = model.layers + model.encoder_layers;
+  int64_t positions = 0;
+  if (model.positions == PositionKind::kLearned) {
+    positions = config.train.length;
+  }
+  for (const int64_t length : model.axial_shape) positions += length;
+  const int64_t numbers = layers * (layer + cross) + 4 * model.vocabulary +
+                          10 * model.d_model +
+                          (model.encoder_layers > 0 ? 2 : 1) * positions;
   return numbers * kFloat;
 }
 
@@ -225,9 +240,12 @@ class Moments {
       : config_(config),
         device_(device),
         sizes_(config, device),
-        kinds_(layer_attentions(config.model)),
+        blocks_(planned_blocks(config.model)),
         counts_(count_parameters(config)) {
-    for (const auto kind : kinds_) kept_.push_back(kept_with(kind));
+    for (const auto& block : blocks_) {
+      kept_.push_back(kept_with(block));
+      in_first_.push_back(in_first_.back() + in_block(block));
+    }
     base_.parameters = resident() * kFloat;
     base_.optimizer_state =
         optimizer_bytes(config, others(), resident() - others());
@@ -238,9 +256,10 @@ class Moments {
     const auto consider = [&](const MemoryPrediction& moment) {
       if (moment.total() > highest.total()) highest = moment;
     };
-    for (int64_t layer = 0; layer < config_.model.layers; ++layer) {
-      consider(feed_forward(layer));
-      consider(attention(layer));
+    for (int64_t block = 0; block < count(); ++block) {
+      consider(feed_forward(block));
+      if (blocks_[size_t(block)].cross) consider(cross_attention(block));
+      consider(attention(block));
     }
     consider(embedding());
     consider(optimizer());
@@ -248,55 +267,80 @@ class Moments {
   }
 
  private:
-  // Of the first layers, for backward.
+  // Of the first blocks, for backward.
   struct Kept {
     int64_t bucket_ids = 0;
     int64_t activations = 0;
   };
 
-  // By one layer more than kept_ has so far.
-  Kept kept_with(AttentionKind kind) const {
+  int64_t count() const { return static_cast<int64_t>(blocks_.size()); }
+  bool has_encoder() const { return config_.model.encoder_layers > 0; }
+
+  int64_t cross_activations(const PlannedBlock& block) const {
+    if (!block.cross) return 0;
+    return attention_activations(config_, AttentionKind::kFull, device_);
+  }
+
+  // By one block more than kept_ has so far.
+  Kept kept_with(const PlannedBlock& block) const {
     Kept kept = kept_.back();
-    kept.bucket_ids += bucket_ids(kind);
+    kept.bucket_ids += bucket_ids(block.attention);
     if (keeps_activations(config_)) {
-      kept.activations += attention_activations(config_, kind, device_) +
-                          feed_forward_activations(config_, device_);
+      kept.activations +=
+          attention_activations(config_, block.attention, device_) +
+          cross_activations(block) + feed_forward_activations(config_, device_);
     }
     return kept;
   }
 
-  // When layers above `layer` are done with: backward goes from the last to
+  // Of an encoder while the decoder works: its streams at the end, unless they
+  // are among kept activations (the last sum is not), its output, the sum of
+  // that's gradients, and the source.
+  int64_t encoder_output() const {
+    if (!has_encoder()) return 0;
+    const int64_t streams = keeps_activations(config_) ? 1 : 2;
+    return (streams + 1) * sizes_.stream + sizes_.normed + 9 * sizes_.tokens;
+  }
+
+  // When blocks above `block` are done with: backward goes from the last to
   // the first.
-  MemoryPrediction moment(int64_t layer, const std::string& part,
+  MemoryPrediction moment(int64_t block, const std::string& part,
                           int64_t working) const {
     MemoryPrediction moment = base_;
-    moment.gradients = gradients_from(layer);
+    moment.gradients = gradients_from(block);
     // Kept activations have the streams among them.
     moment.streams = (keeps_activations(config_) ? 2 : 4) * sizes_.stream +
                      17 * sizes_.tokens;
-    const auto layers = std::min(layer + 1, config_.model.layers);
-    moment.bucket_ids = kept_[size_t(layers)].bucket_ids;
-    moment.activations = kept_[size_t(layers)].activations;
+    if (block >= config_.model.encoder_layers) {
+      moment.streams += encoder_output();
+    }
+    const auto blocks = std::min(block + 1, count());
+    moment.bucket_ids = kept_[size_t(blocks)].bucket_ids;
+    moment.activations = kept_[size_t(blocks)].activations;
     moment.part = part;
     moment.working = working;
     return moment;
   }
 
   MemoryPrediction loss() const {
-    auto loss =
-        moment(config_.model.layers, "loss", loss_working(config_, device_));
+    const auto working = loss_working(config_, device_);
+    auto loss = moment(count(), "loss", working.most());
+    if (working.one_part) {  // no gradients yet while there are logits
+      loss.working = std::max(working.with_logits - loss.gradients,
+                              working.with_gradients);
+    }
     if (!keeps_activations(config_)) return loss;
     // The last sum that nobody reads; the one before, where the parts that read
     // it have copies of it; the stream that a residual block does not use.
-    const bool copies = config_.model.dropout > 0 && config_.train.batch > 1;
+    const bool copies = config_.model.dropout > 0 && batch_rows(config_) > 1;
     const bool unused = config_.model.block == BlockKind::kResidual;
     loss.streams += (1 + copies + unused) * sizes_.stream;
     return loss;
   }
 
-  MemoryPrediction feed_forward(int64_t layer) const {
+  MemoryPrediction feed_forward(int64_t block) const {
     auto feed_forward =
-        moment(layer, "feed-forward", feed_forward_working(config_, device_));
+        moment(block, "feed-forward", feed_forward_working(config_, device_));
     if (keeps_activations(config_)) {  // the part's are among them
       const auto& model = config_.model;
       const int64_t inner = model.activation == ActivationKind::kRelu ? 1 : 2;
@@ -307,16 +351,29 @@ class Moments {
     return feed_forward;
   }
 
-  MemoryPrediction attention(int64_t layer) const {
-    auto attention = moment(layer, "attention",
-                            attention_working(config_, kinds_[layer], device_));
+  // `after`: kept for the branches of the block that come after it.
+  MemoryPrediction attention_of(int64_t block, AttentionKind kind,
+                                int64_t after) const {
+    auto attention =
+        moment(block, "attention", attention_working(config_, kind, device_));
     if (keeps_activations(config_)) {  // its own are among them
-      attention.activations -= feed_forward_activations(config_, device_);
+      attention.activations -= after;
       attention.working -=
-          attention_activations(config_, kinds_[layer], device_) -
-          sizes_.stream;
+          attention_activations(config_, kind, device_) - sizes_.stream;
     }
     return attention;
+  }
+
+  MemoryPrediction attention(int64_t block) const {
+    const auto& planned = blocks_[size_t(block)];
+    return attention_of(block, planned.attention,
+                        cross_activations(planned) +
+                            feed_forward_activations(config_, device_));
+  }
+
+  MemoryPrediction cross_attention(int64_t block) const {
+    return attention_of(block, AttentionKind::kFull,
+                        feed_forward_activations(config_, device_));
   }
 
   // Gradients alone are left of the streams, and their sum over the batch for
@@ -325,15 +382,15 @@ class Moments {
   // them.
   MemoryPrediction embedding() const {
     const auto& model = config_.model;
-    const int64_t batch_sum = config_.train.batch > 1 && has_tables()
-                                  ? sizes_.stream / config_.train.batch
+    const int64_t batch_sum = batch_rows(config_) > 1 && has_tables()
+                                  ? sizes_.stream / batch_rows(config_)
                                   : 0;
     const int64_t table = (model.vocabulary + 1) * model.d_model * kFloat;
     const int64_t working =
         device_ == at::kCPU
             ? std::max(table, batch_sum + widest_axis())
             : std::max(sizes_.stream / 16 + 10 * sizes_.tokens,
-                       batch_sum + (sizes_.stream / config_.train.batch) / 16);
+                       batch_sum + (sizes_.stream / batch_rows(config_)) / 16);
     auto embedding = moment(-1, "embedding", working);
     embedding.streams = 2 * sizes_.stream + 17 * sizes_.tokens;
     return embedding;
@@ -368,28 +425,39 @@ class Moments {
     return optimizer;
   }
 
-  // With parameters on the host a GPU has those of three blocks at a time, with
-  // their gradients and optimizer state.
+  // With parameters on the host a GPU has those of three blocks at a time, each
+  // in the place of the largest, with their gradients and optimizer state.
   bool visiting() const { return device_ != at::kCPU && config_.train.offload; }
-  int64_t blocks() const { return counts_.attention + counts_.feed_forward; }
-  int64_t others() const { return counts_.total() - blocks(); }
+  int64_t in_blocks() const { return counts_.attention + counts_.feed_forward; }
+  int64_t others() const { return counts_.total() - in_blocks(); }
+  int64_t in_block(const PlannedBlock& block) const {
+    return count_parameters(config_.model, block).total();
+  }
   int64_t resident() const {  // numbers
     if (!visiting()) return counts_.total();
-    const int64_t layers = config_.model.layers;
-    return others() + blocks() / layers * std::min<int64_t>(3, layers);
+    int64_t largest = 0;
+    for (const auto& block : blocks_) {
+      largest = std::max(largest, in_block(block));
+    }
+    return others() + largest * std::min<int64_t>(3, count());
   }
 
-  int64_t gradients_from(int64_t layer) const {
+  // Of the head, of blocks from `block` on; of the decoder's embedding before
+  // an encoder's blocks.
+  int64_t gradients_from(int64_t block) const {
     if (visiting()) return resident() * kFloat;
-    if (layer < 0 || config_.train.accumulate > 1) {
+    if (block < 0 || config_.train.accumulate > 1) {
       return counts_.total() * kFloat;
     }
-    const int64_t layers = config_.model.layers;
-    const int64_t done = std::max<int64_t>(layers - layer, 0);
-    // The product of two counts may be more than 64 bits hold.
-    const auto of_blocks =
-        static_cast<int64_t>(__int128{blocks()} * done / layers);
-    return (counts_.head + of_blocks) * kFloat;
+    const auto& model = config_.model;
+    const bool in_encoder = block < model.encoder_layers;
+    int64_t numbers =
+        counts_.head + in_first_.back() - in_first_[size_t(block)];
+    if (in_encoder || model.share_embeddings) {
+      numbers += (model.vocabulary + 1) * model.d_model;
+    }
+    if (in_encoder) numbers += counts_.positions / 2;
+    return numbers * kFloat;
   }
 
   int64_t bucket_ids(AttentionKind kind) const {
@@ -400,10 +468,11 @@ class Moments {
   const Config& config_;
   const at::DeviceType device_;
   const Sizes sizes_;
-  const std::vector<AttentionKind> kinds_;
+  const std::vector<PlannedBlock> blocks_;
   const ParameterCounts counts_;
   MemoryPrediction base_;
-  std::vector<Kept> kept_ = std::vector<Kept>(1);  // by how many layers
+  std::vector<int64_t> in_first_ = {0};  // parameters, by how many blocks
+  std::vector<Kept> kept_ = std::vector<Kept>(1);  // by how many blocks
 };
 
 }  // namespace
@@ -411,12 +480,15 @@ class Moments {
 PeakPrediction predict_memory(const Config& config, at::DeviceType device) {
   PeakPrediction prediction;
   prediction.peak = Moments(config, device).highest();
-  for (const auto kind : layer_attentions(config.model)) {
-    prediction.attention =
-        std::max(prediction.attention, attention_working(config, kind, device));
+  for (const auto& block : planned_blocks(config.model)) {
+    const auto kind = block.cross ? AttentionKind::kFull : block.attention;
+    for (const auto each : {block.attention, kind}) {
+      prediction.attention = std::max(prediction.attention,
+                                      attention_working(config, each, device));
+    }
   }
   prediction.feed_forward = feed_forward_working(config, device);
-  prediction.loss = loss_working(config, device);
+  prediction.loss = loss_working(config, device).most();
   return prediction;
 }
 

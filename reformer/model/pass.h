@@ -1,9 +1,20 @@
 // What a pass through the model is told besides its input.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 
 namespace reformer {
+
+// What the cross-attention of a decoder reads besides its stream.
+struct EncoderOutput {
+  at::Tensor output;  // [batch, source length, d_model], of the products' type
+  at::Tensor mask;    // [batch, source length] bool: real; undefined: all are
+  // The sum of the output's gradients so far, [batch, source length, d_model]:
+  // each cross-attention adds its own on the way back.
+  at::Tensor gradient = {};
+};
 
 struct Pass {
   uint64_t seed = 0;
@@ -17,6 +28,10 @@ struct Pass {
   // its own, the same however a step is cut into batches. Hashes are alike for
   // all of them.
   int64_t first_example = 0;
+  // [batch, length] bool: which positions are real, the first so many of each
+  // row; undefined: all are.
+  at::Tensor mask = {};
+  EncoderOutput source = {};  // of a decoder
 };
 
 }  // namespace reformer

@@ -47,13 +47,14 @@ at::Tensor sinusoids(int64_t first, int64_t length, int64_t width,
                rates_of(width, slowest, at::kCPU), width);
 }
 
-Positions::Positions(const Config& config, ParameterStore& store)
+Positions::Positions(const Config& config, ParameterStore& store,
+                     const std::string& prefix)
     : kind_(config.model.positions),
       d_model_(config.model.d_model),
       placement_(store.placement()) {
   if (kind_ == PositionKind::kLearned) {
     shape_ = {config.train.length};
-    tables_ = {store.given("positions.weight",
+    tables_ = {store.given(prefix + "positions.weight",
                            sinusoids(0, config.train.length, d_model_))};
   } else if (kind_ == PositionKind::kAxial) {
     shape_ = config.model.axial_shape;
@@ -61,7 +62,7 @@ Positions::Positions(const Config& config, ParameterStore& store)
       // Slower waves would hardly move along the axis: what all positions have
       // in common blurs attention and sends everything to the same bucket.
       tables_.push_back(
-          store.given("positions." + std::to_string(axis) + ".weight",
+          store.given(prefix + "positions." + std::to_string(axis) + ".weight",
                       sinusoids(0, shape_[axis], config.model.axial_dims[axis],
                                 std::min(kSlowest, double(shape_[axis])))));
     }

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
 #include <vector>
 
 #include "reformer/config/config.h"
@@ -18,7 +19,9 @@ namespace reformer {
 // rotary: nothing here, attention turns its queries and keys.
 class Positions {
  public:
-  Positions(const Config& config, ParameterStore& store);
+  // prefix: of the tables' names.
+  Positions(const Config& config, ParameterStore& store,
+            const std::string& prefix = "");
 
   // [length, d_model], of the positions from `first` on; differentiable in the
   // tables; undefined where there is nothing to add. Throws Error beyond the

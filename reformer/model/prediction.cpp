@@ -19,10 +19,12 @@ int64_t position_count(const Config& config) {
                             model.axial_dims.begin(), int64_t{0});
 }
 
+constexpr int64_t kSeparateProjections = 4;  // q, k, v, output
+
 int64_t projections_of(AttentionKind kind) {
   return kind == AttentionKind::kFull
-             ? 4
-             : 3;  // q, k, v, output; shared: one for q and k
+             ? kSeparateProjections
+             : kSeparateProjections - 1;  // one for q and k
 }
 
 // The mean over queries i of min(i * share, most): so many of the earlier
@@ -33,10 +35,14 @@ double mean_of_window(double length, double share, double most) {
   return most - most * full_from / (2 * length);
 }
 
-double window_keys(const LshConfig& lsh, double length, double share) {
+double window_keys(const LshConfig& lsh, double length, double share,
+                   bool causal) {
+  const double chunk = double(lsh.chunk_length);
+  // One's own chunk and the previous one, or as many on either side.
+  if (!causal) return std::min(length * share, 2 * chunk);
   // Chunks: all of the previous one, half of one's own on average.
   const double reach = lsh.window == Window::kChunk ? 1.5 : 1.0;
-  return mean_of_window(length, share, reach * double(lsh.chunk_length));
+  return mean_of_window(length, share, reach * chunk);
 }
 
 int64_t buckets_of(const Config& config) {
@@ -47,18 +53,19 @@ int64_t buckets_of(const Config& config) {
 }
 
 // A pair is found unless every round misses it.
-double lsh_keys(const Config& config) {
+double lsh_keys(const Config& config, bool causal) {
   const double length = double(config.train.length);
-  const double past = std::max(length / 2, 1.0);
-  const double found =
-      window_keys(config.lsh, length, 1.0 / double(buckets_of(config))) / past;
+  const double all = causal ? std::max(length / 2, 1.0) : length;
+  const double share = 1.0 / double(buckets_of(config));
+  const double found = window_keys(config.lsh, length, share, causal) / all;
   double missed = std::pow(1 - std::min(found, 1.0), config.lsh.rounds);
   if (config.lsh.local_window > 0) {
-    const double local =
-        mean_of_window(length, 1, double(config.lsh.local_window));
-    missed *= 1 - std::min(local / past, 1.0);
+    const double window = double(config.lsh.local_window);
+    const double local = causal ? mean_of_window(length, 1, window)
+                                : std::min(length, 2 * window);
+    missed *= 1 - std::min(local / all, 1.0);
   }
-  return past * (1 - missed);
+  return all * (1 - missed);
 }
 
 struct LayerFlops {
@@ -67,28 +74,53 @@ struct LayerFlops {
   double hash = 0;
 };
 
-LayerFlops layer_flops(const Config& config, AttentionKind kind) {
+// Tokens of the target, or of the source, which are as many.
+double tokens_of_one(const Config& config) {
+  return double(batch_rows(config) * config.train.length) *
+         double(config.train.accumulate);
+}
+
+LayerFlops layer_flops(const Config& config, const PlannedBlock& block) {
   const auto& model = config.model;
-  const double tokens = double(tokens_per_step(config));
+  const double tokens = tokens_of_one(config);
   const double d_model = double(model.d_model);
   const double width = double(model.heads * head_size(model));
+  const auto projections = double(projections_of(block.attention) +
+                                  (block.cross ? kSeparateProjections : 0));
+  const double keys =
+      expected_keys_per_query(config, block.attention, !block.encoder) +
+      (block.cross ? double(config.train.length) : 0);
   LayerFlops flops;
   flops.products =
-      2 * tokens * d_model *
-      (double(projections_of(kind)) * width + 2 * double(model.d_ff));
-  flops.attention =
-      2 * tokens * width * 2 * expected_keys_per_query(config, kind);
-  if (kind == AttentionKind::kLsh) {
+      2 * tokens * d_model * (projections * width + 2 * double(model.d_ff));
+  flops.attention = 2 * tokens * width * 2 * keys;
+  if (block.attention == AttentionKind::kLsh) {
     flops.hash = 2 * tokens * width * double(config.lsh.rounds) *
                  double(rotation_columns(buckets_of(config)));
   }
   return flops;
 }
 
+// What the head reads of the streams.
+int64_t read_width(const ModelConfig& model) {
+  const bool joined = model.block != BlockKind::kResidual;
+  return model.d_model * (joined && model.encoder_layers == 0 ? 2 : 1);
+}
+
 }  // namespace
 
+int64_t batch_rows(const Config& config) {
+  const auto& train = config.train;
+  if (config.model.encoder_layers == 0 || train.batch_tokens == 0) {
+    return train.batch;
+  }
+  return std::max<int64_t>(1, train.batch_tokens / (2 * train.length));
+}
+
 int64_t tokens_per_step(const Config& config) {
-  return config.train.batch * config.train.length * config.train.accumulate;
+  const int64_t sequences = config.model.encoder_layers > 0 ? 2 : 1;
+  return sequences * batch_rows(config) * config.train.length *
+         config.train.accumulate;
 }
 
 int64_t longest_input(const Config& config) {
@@ -104,42 +136,84 @@ int64_t longest_input(const Config& config) {
   return longest;
 }
 
-ParameterCounts count_parameters(const Config& config) {
-  const auto& model = config.model;
+std::vector<PlannedBlock> planned_blocks(const ModelConfig& model) {
+  std::vector<PlannedBlock> blocks;
+  for (const auto kind : encoder_attentions(model)) {
+    blocks.push_back({kind, /*encoder=*/true, /*cross=*/false});
+  }
+  for (const auto kind : layer_attentions(model)) {
+    blocks.push_back({kind, /*encoder=*/false, model.encoder_layers > 0});
+  }
+  return blocks;
+}
+
+ParameterCounts count_parameters(const ModelConfig& model,
+                                 const PlannedBlock& block) {
   const int64_t d_model = model.d_model;
   const int64_t norm = 2 * d_model;
   const int64_t width = model.heads * head_size(model);
-  const int64_t read = d_model * (model.block == BlockKind::kResidual ? 1 : 2);
   ParameterCounts counts;
-  counts.embedding = (model.vocabulary + 1) * d_model;  // and a start token
-  counts.positions = position_count(config);
-  for (const auto kind : layer_attentions(model)) {
-    counts.attention += norm + projections_of(kind) * width * d_model;
-    counts.feed_forward +=
-        norm + 2 * d_model * model.d_ff + model.d_ff + d_model;
+  counts.attention = norm + projections_of(block.attention) * width * d_model;
+  if (block.cross) {
+    counts.attention += norm + kSeparateProjections * width * d_model;
   }
-  counts.head = 2 * read + model.vocabulary * (read + 1);
+  counts.feed_forward = norm + 2 * d_model * model.d_ff + model.d_ff + d_model;
   return counts;
 }
 
-double expected_keys_per_query(const Config& config, AttentionKind kind) {
+ParameterCounts count_parameters(const Config& config) {
+  const auto& model = config.model;
+  const bool encoder = model.encoder_layers > 0;
+  const int64_t read = read_width(model);
+  ParameterCounts counts;
+  counts.embedding = (model.vocabulary + 1) * model.d_model;  // and a start
+  if (encoder && !model.share_embeddings) {
+    counts.embedding += model.vocabulary * model.d_model;
+  }
+  counts.positions = position_count(config) * (encoder ? 2 : 1);
+  for (const auto& block : planned_blocks(model)) {
+    const auto of_block = count_parameters(model, block);
+    counts.attention += of_block.attention;
+    counts.feed_forward += of_block.feed_forward;
+  }
+  const int64_t matrix = model.share_embeddings ? 0 : read;
+  counts.head = 2 * read + model.vocabulary * (matrix + 1) +
+                (encoder ? 2 * model.d_model : 0);
+  return counts;
+}
+
+double expected_keys_per_query(const Config& config, AttentionKind kind,
+                               bool causal) {
   const double length = double(config.train.length);
-  if (kind == AttentionKind::kLsh) return lsh_keys(config);
-  if (kind == AttentionKind::kLocal) return window_keys(config.lsh, length, 1);
-  return length / 2;
+  if (kind == AttentionKind::kLsh) return lsh_keys(config, causal);
+  if (kind == AttentionKind::kLocal) {
+    return window_keys(config.lsh, length, 1, causal);
+  }
+  return causal ? length / 2 : length;
+}
+
+double mean_keys_per_query(const Config& config) {
+  double sum = 0;
+  int64_t attentions = 0;
+  for (const auto& block : planned_blocks(config.model)) {
+    sum += expected_keys_per_query(config, block.attention, !block.encoder);
+    ++attentions;
+    if (!block.cross) continue;
+    sum += double(config.train.length);
+    ++attentions;
+  }
+  return sum / double(attentions);
 }
 
 FlopsPrediction predict_flops(const Config& config) {
   const auto& model = config.model;
-  const double read =
-      double(model.d_model * (model.block == BlockKind::kResidual ? 1 : 2));
-  const double head =
-      2 * double(tokens_per_step(config)) * read * double(model.vocabulary);
+  const double head = 2 * tokens_of_one(config) * double(read_width(model)) *
+                      double(model.vocabulary);
   FlopsPrediction flops;
   flops.forward = head;
   flops.backward = 2 * head;
-  for (const auto kind : layer_attentions(model)) {
-    const auto layer = layer_flops(config, kind);
+  for (const auto& block : planned_blocks(model)) {
+    const auto layer = layer_flops(config, block);
     flops.forward += layer.products + layer.attention + layer.hash;
     // Of a product two gradients; of attention scores and weighted values, the
     // scores again and four gradients.

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "reformer/config/config.h"
 
@@ -16,7 +17,7 @@ struct ParameterCounts {
   int64_t positions = 0;
   int64_t attention = 0;     // of all layers, with their norms
   int64_t feed_forward = 0;  // likewise
-  int64_t head = 0;
+  int64_t head = 0;          // and the norm of an encoder's output
 
   int64_t total() const {
     return embedding + positions + attention + feed_forward + head;
@@ -24,6 +25,18 @@ struct ParameterCounts {
 };
 
 ParameterCounts count_parameters(const Config& config);
+
+// The model's blocks in their order, those of an encoder first.
+struct PlannedBlock {
+  AttentionKind attention = AttentionKind::kFull;
+  bool encoder = false;
+  bool cross = false;  // has a cross-attention
+};
+std::vector<PlannedBlock> planned_blocks(const ModelConfig& model);
+
+// Of one of them.
+ParameterCounts count_parameters(const ModelConfig& model,
+                                 const PlannedBlock& block);
 
 // Bytes in use at the step's peak. The first group exists from step to step,
 // the second is what the pass holds at that moment, the third is the working
@@ -72,17 +85,26 @@ struct FlopsPrediction {
 
 FlopsPrediction predict_flops(const Config& config);
 
-// Keys that a query of an attention layer of this kind meets on average, each
-// counted once: for buckets of equal size, hashes that have nothing to do with
-// each other, and sequences of train.length. Real buckets are uneven, and a
-// query is more likely in a large one: random vectors meet up to half as many
-// again. Where buckets overflow their windows, rounds find the same near
-// positions: a quarter fewer.
-double expected_keys_per_query(const Config& config, AttentionKind kind);
+// Keys that a query of an attention layer of this kind meets on average, of its
+// past or, of an encoder, on both sides, each counted once: for buckets of
+// equal size, hashes that have nothing to do with each other, and sequences of
+// train.length. Real buckets are uneven, and a query is more likely in a large
+// one: random vectors meet up to half as many again. Where buckets overflow
+// their windows, rounds find the same near positions: a quarter fewer.
+double expected_keys_per_query(const Config& config, AttentionKind kind,
+                               bool causal = true);
+
+// The mean over all attentions of the model; cross-attention meets the source.
+double mean_keys_per_query(const Config& config);
 
 // The longest input that the positions allow; 0: any.
 int64_t longest_input(const Config& config);
 
+// Sequences of a batch, each of train.length positions; of translation pairs of
+// them, both as long.
+int64_t batch_rows(const Config& config);
+
+// Of an encoder-decoder those of source and target.
 int64_t tokens_per_step(const Config& config);
 
 }  // namespace reformer

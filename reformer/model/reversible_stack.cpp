@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <utility>
+
 namespace reformer {
 
 Streams ReversibleStack::forward(Streams x, const Pass& pass) {
@@ -12,29 +14,32 @@ Streams ReversibleStack::forward(Streams x, const Pass& pass) {
 
 Streams ReversibleStack::backward(Streams y, Streams d_y) {
   const at::NoGradGuard no_grad;
+  const auto branch_at = [&](const BranchPlace& at) {
+    return ReversibleBranch{y[at.to], y[at.from], d_y[at.to], d_y[at.from]};
+  };
   for_each_branch_backward(
-      y,
-      [&](int64_t i, const at::Tensor& y1, const at::Tensor& y2) {
-        blocks_[i].attention.reverse({y1, y2, d_y.x1, d_y.x2}, pass_,
-                                     buckets_[i]);
-        buckets_[i].reset();
+      [&](const BranchPlace& at, const AttentionLayer& layer) {
+        at::Tensor used;
+        if (!layer.reads_source()) std::swap(used, buckets_[at.block]);
+        layer.reverse(branch_at(at), pass_, used);
       },
-      [&](int64_t i, const at::Tensor& y2, const at::Tensor& y1) {
-        blocks_[i].feed_forward.reverse({y2, y1, d_y.x2, d_y.x1}, pass_);
+      [&](const BranchPlace& at, const FeedForward& layer) {
+        layer.reverse(branch_at(at), pass_);
       });
+  pass_ = {};
   return d_y;
 }
 
 Streams ReversibleStack::rebuild(Streams y) const {
   const at::NoGradGuard no_grad;
   for_each_branch_backward(
-      y,
-      [&](int64_t i, const at::Tensor& y1, const at::Tensor& y2) {
-        at::Tensor buckets = buckets_[i];
-        blocks_[i].attention.add_to(y1, y2, pass_, buckets, -1);
+      [&](const BranchPlace& at, const AttentionLayer& layer) {
+        at::Tensor used;
+        if (!layer.reads_source()) used = buckets_[at.block];
+        layer.add_to(y[at.to], y[at.from], pass_, used, -1);
       },
-      [&](int64_t i, const at::Tensor& y2, const at::Tensor& y1) {
-        blocks_[i].feed_forward.add_to(y2, y1, pass_, -1);
+      [&](const BranchPlace& at, const FeedForward& layer) {
+        layer.add_to(y[at.to], y[at.from], pass_, -1);
       });
   return y;
 }

@@ -13,15 +13,17 @@ Streams StoredStack::forward(Streams x, const Pass& pass) {
   evaluated_.clear();
   std::vector<EvaluatedBlock> evaluated(blocks_.size());
   for_each_branch(
-      x, count(),
-      [&](int64_t i, at::Tensor& x1, const at::Tensor& x2) {
+      count(),
+      [&](const BranchPlace& at, const AttentionLayer& layer) {
         at::Tensor buckets;
-        x1 = blocks_[i].attention.evaluate_and_add(x1, x2, pass, buckets,
-                                                   evaluated[i].attention);
+        x[at.to] =
+            layer.evaluate_and_add(x[at.to], x[at.from], pass, buckets,
+                                   evaluated[size_t(at.block)].of(layer));
       },
-      [&](int64_t i, at::Tensor& x2, const at::Tensor& x1) {
-        x2 = blocks_[i].feed_forward.evaluate_and_add(
-            x2, x1, pass, evaluated[i].feed_forward);
+      [&](const BranchPlace& at, const FeedForward& layer) {
+        x[at.to] =
+            layer.evaluate_and_add(x[at.to], x[at.from], pass,
+                                   evaluated[size_t(at.block)].feed_forward);
       });
   pass_ = pass;
   evaluated_ = std::move(evaluated);
@@ -35,15 +37,15 @@ Streams StoredStack::backward(Streams y, Streams d_y) {
           "stored stack: a backward pass takes a forward pass before it");
   y = {};
   for_each_branch_backward(
-      d_y,
-      [&](int64_t i, const at::Tensor& d_x1, const at::Tensor& d_x2) {
-        blocks_[i].attention.add_gradients(std::move(evaluated[i].attention),
-                                           d_x1, d_x2, pass_);
+      [&](const BranchPlace& at, const AttentionLayer& layer) {
+        layer.add_gradients(std::move(evaluated[size_t(at.block)].of(layer)),
+                            d_y[at.to], d_y[at.from], pass_);
       },
-      [&](int64_t i, const at::Tensor& d_x2, const at::Tensor& d_x1) {
-        blocks_[i].feed_forward.add_gradients(
-            std::move(evaluated[i].feed_forward), d_x2, d_x1, pass_);
+      [&](const BranchPlace& at, const FeedForward& layer) {
+        layer.add_gradients(std::move(evaluated[size_t(at.block)].feed_forward),
+                            d_y[at.to], d_y[at.from], pass_);
       });
+  pass_ = {};
   return d_y;
 }
 

@@ -9,7 +9,12 @@ namespace reformer {
 // What a block's gradients need of its forward pass.
 struct EvaluatedBlock {
   EvaluatedAttention attention;
+  EvaluatedAttention cross_attention;  // of a decoder
   std::vector<EvaluatedFeedForward> feed_forward;
+
+  EvaluatedAttention& of(const AttentionLayer& layer) {
+    return layer.reads_source() ? cross_attention : attention;
+  }
 };
 
 // The function of ReversibleStack.

@@ -4,6 +4,7 @@
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
@@ -11,6 +12,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -26,7 +28,8 @@ namespace {
 WindowRule everything(int64_t length) { return {Window::kTrailing, length}; }
 
 at::Tensor cudnn_attention(const at::Tensor& q, const at::Tensor& k,
-                           const at::Tensor& v, bool causal) {
+                           const at::Tensor& v, const at::Tensor& /*bias*/,
+                           bool causal) {
   return std::get<0>(at::_scaled_dot_product_cudnn_attention(
       q, k, v, /*attn_bias=*/{}, /*compute_log_sumexp=*/true,
       /*dropout_p=*/0.0, causal));
@@ -38,7 +41,7 @@ bool cudnn_is_there(at::Device device) {
     const auto sample = at::zeros(
         {1, 1, 64, 64}, at::TensorOptions(device).dtype(at::kBFloat16));
     try {
-      cudnn_attention(sample, sample, sample, /*causal=*/true);
+      cudnn_attention(sample, sample, sample, /*bias=*/{}, /*causal=*/true);
       return true;
     } catch (const c10::Error&) {
       return false;
@@ -47,22 +50,31 @@ bool cudnn_is_there(at::Device device) {
   return there;
 }
 
+// As LibTorch's operators take it: bias is [batch, heads, length of q, length
+// of k], whatever its strides, or undefined.
+std::optional<at::Tensor> optional(const at::Tensor& bias) {
+  return bias.defined() ? std::optional(bias) : std::nullopt;
+}
+
 at::Tensor cpu_attention(const at::Tensor& q, const at::Tensor& k,
-                         const at::Tensor& v, bool causal) {
+                         const at::Tensor& v, const at::Tensor& bias,
+                         bool causal) {
   return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
-      q, k, v, /*dropout_p=*/0.0, causal));
+      q, k, v, /*dropout_p=*/0.0, causal, optional(bias)));
 }
 
 at::Tensor flash_attention(const at::Tensor& q, const at::Tensor& k,
-                           const at::Tensor& v, bool causal) {
+                           const at::Tensor& v, const at::Tensor& /*bias*/,
+                           bool causal) {
   return std::get<0>(at::_scaled_dot_product_flash_attention(
       q, k, v, /*dropout_p=*/0.0, causal));
 }
 
 at::Tensor efficient_attention(const at::Tensor& q, const at::Tensor& k,
-                               const at::Tensor& v, bool causal) {
+                               const at::Tensor& v, const at::Tensor& bias,
+                               bool causal) {
   return std::get<0>(at::_scaled_dot_product_efficient_attention(
-      q, k, v, /*attn_bias=*/{}, /*compute_log_sumexp=*/true,
+      q, k, v, optional(bias), /*compute_log_sumexp=*/true,
       /*dropout_p=*/0.0, causal));
 }
 
@@ -93,19 +105,19 @@ at::Tensor separate_rows(const at::Tensor& x) {
 
 struct Operator {
   at::Tensor (*run)(const at::Tensor& q, const at::Tensor& k,
-                    const at::Tensor& v, bool causal);
+                    const at::Tensor& v, const at::Tensor& bias, bool causal);
   const char* name;
 };
 
 // By name: the fallback of the general one builds [length, length]. CUDA's
-// flash operator takes no float32.
-Operator fastest(const at::Tensor& q, const at::Tensor& k, bool causal,
-                 GradientOrder gradient) {
+// flash operator takes no float32 and no bias.
+Operator fastest(const at::Tensor& q, const at::Tensor& k, bool biased,
+                 bool causal, GradientOrder gradient) {
   if (q.is_cpu()) {
     return {cpu_attention,
             "flash kernel (_scaled_dot_product_flash_attention_for_cpu)"};
   }
-  if (q.scalar_type() != at::kBFloat16) {
+  if (q.scalar_type() != at::kBFloat16 || biased) {
     return {efficient_attention,
             "efficient kernel (_scaled_dot_product_efficient_attention)"};
   }
@@ -139,14 +151,18 @@ class FixedOrderAttention
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context,
                             const at::Tensor& q, const at::Tensor& k,
-                            const at::Tensor& v, bool causal) {
+                            const at::Tensor& v,
+                            const std::optional<at::Tensor>& maybe_bias,
+                            bool causal) {
     const at::AutoGradMode record(true);
+    const auto& bias = *maybe_bias;
     const auto leaf = [](const at::Tensor& x) {
       return x.detach().requires_grad_();
     };
-    const auto run = fastest(q, k, causal, GradientOrder::kFixed).run;
+    const auto run =
+        fastest(q, k, bias.defined(), causal, GradientOrder::kFixed).run;
     const std::vector<at::Tensor> inputs{leaf(q), leaf(k), leaf(v)};
-    const auto output = run(inputs[0], inputs[1], inputs[2], causal);
+    const auto output = run(inputs[0], inputs[1], inputs[2], bias, causal);
     context->saved_data["inputs"] = inputs;
     context->saved_data["output"] = output;
     return output.detach();
@@ -160,16 +176,61 @@ class FixedOrderAttention
         {context->saved_data["output"].toTensor()},
         context->saved_data["inputs"].toTensorVector(), {d_outputs[0]});
     context->saved_data.clear();
+    gradients.emplace_back();  // of the bias
     gradients.emplace_back();  // of `causal`
     return gradients;
   }
 };
 
+// By the fastest operator, its gradients in the order that is asked for.
+at::Tensor by_library(const at::Tensor& q, const at::Tensor& k,
+                      const at::Tensor& v, const at::Tensor& bias, bool causal,
+                      GradientOrder gradient) {
+  const auto [rows_q, rows_k, rows_v] =
+      std::tuple(separate_rows(q), separate_rows(k), separate_rows(v));
+  const bool needs_gradient =
+      at::GradMode::is_enabled() &&
+      (q.requires_grad() || k.requires_grad() || v.requires_grad());
+  if (q.is_cuda() && gradient == GradientOrder::kFixed && needs_gradient) {
+    // Optional, because autograd takes no undefined tensors as arguments.
+    return FixedOrderAttention::apply(rows_q, rows_k, rows_v,
+                                      std::optional(bias), causal);
+  }
+  return fastest(q, k, bias.defined(), causal, gradient)
+      .run(rows_q, rows_k, rows_v, bias, causal);
+}
+
+// 0 for real keys, and for padded ones a number that no score brings back:
+// finite, or a row of them would be NaN. One row for all queries and heads, by
+// strides of 0. CUDA's operator wants rows that begin at multiples of 16.
+at::Tensor bias_of(const at::Tensor& mask, const at::Tensor& q) {
+  constexpr double kNever = -1e30;
+  constexpr int64_t kAligned = 16;
+  const int64_t keys = mask.size(1);
+  const int64_t wide = (keys + kAligned - 1) / kAligned * kAligned;
+  const auto rows = at::empty({mask.size(0), wide}, q.options())
+                        .narrow(1, 0, keys);  // [batch, length of k]
+  rows.fill_(kNever).masked_fill_(mask, 0);
+  return rows.view({mask.size(0), 1, 1, keys});
+}
+
+void check_keys(const char* op, const at::Tensor& q, const at::Tensor& k,
+                bool same_length) {
+  require(k.size(0) == q.size(0) && k.size(1) == q.size(1) &&
+              k.size(3) == q.size(3) &&
+              (!same_length || k.size(2) == q.size(2)) &&
+              k.scalar_type() == q.scalar_type() && k.device() == q.device(),
+          op, ": k must have the type, the device and the sizes of q",
+          same_length ? "" : " but for the length", ", ",
+          at::toString(q.scalar_type()), " ", q.sizes(), ", got ",
+          at::toString(k.scalar_type()), " ", k.sizes());
+}
+
 }  // namespace
 
 std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k,
                                   bool causal, GradientOrder gradient) {
-  return fastest(q, k, causal, gradient).name;
+  return fastest(q, k, /*biased=*/false, causal, gradient).name;
 }
 
 at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
@@ -180,24 +241,26 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
   check_vectors(kOp, "k", k);
   check_like(kOp, "v", v, "k", k);
   check_mask(kOp, mask, q.device(), k.size(0), k.size(2));
-  const bool plain = !causal && !mask.defined();
-  require(k.size(0) == q.size(0) && k.size(1) == q.size(1) &&
-              k.size(3) == q.size(3) && (plain || k.size(2) == q.size(2)) &&
-              k.scalar_type() == q.scalar_type() && k.device() == q.device(),
-          kOp, ": k must have the type, the device and the sizes of q",
-          plain ? " but for the length" : "", ", ",
-          at::toString(q.scalar_type()), " ", q.sizes(), ", got ",
-          at::toString(k.scalar_type()), " ", k.sizes());
+  check_keys(kOp, q, k, /*same_length=*/causal || mask.defined());
   if (mask.defined()) return by_intervals(q, k, v, causal, mask);
-  const auto [rows_q, rows_k, rows_v] =
-      std::tuple(separate_rows(q), separate_rows(k), separate_rows(v));
-  const bool needs_gradient =
-      at::GradMode::is_enabled() &&
-      (q.requires_grad() || k.requires_grad() || v.requires_grad());
-  if (q.is_cuda() && gradient == GradientOrder::kFixed && needs_gradient) {
-    return FixedOrderAttention::apply(rows_q, rows_k, rows_v, causal);
+  return by_library(q, k, v, /*bias=*/{}, causal, gradient);
+}
+
+at::Tensor cross_attention(const at::Tensor& q, const at::Tensor& k,
+                           const at::Tensor& v, const at::Tensor& mask,
+                           GradientOrder gradient) {
+  constexpr const char* kOp = "cross_attention";
+  check_vectors(kOp, "q", q);
+  check_vectors(kOp, "k", k);
+  check_like(kOp, "v", v, "k", k);
+  check_mask(kOp, mask, q.device(), k.size(0), k.size(2));
+  check_keys(kOp, q, k, /*same_length=*/false);
+  if (!mask.defined()) {
+    return by_library(q, k, v, /*bias=*/{}, /*causal=*/false, gradient);
   }
-  return fastest(q, k, causal, gradient).run(rows_q, rows_k, rows_v, causal);
+  const auto bias =
+      bias_of(mask, q).expand({q.size(0), q.size(1), q.size(2), k.size(2)});
+  return by_library(q, k, v, bias, /*causal=*/false, gradient);
 }
 
 at::Tensor full_shared_qk_attention(const at::Tensor& qk, const at::Tensor& v,

@@ -23,6 +23,18 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& mask = {},
                           GradientOrder gradient = GradientOrder::kFixed);
 
+// The same for queries of one sequence and keys of another, or of the same
+// where all of it is seen: not causal, every query real.
+//
+//   mask     [batch, length of k] bool, true where real; undefined: all are. A
+//            row without a real key has no meaning, but is finite.
+//
+// By LibTorch's operators, which add a number to each score that leaves padded
+// keys a weight of exactly 0; memory O(length of q + length of k).
+at::Tensor cross_attention(const at::Tensor& q, const at::Tensor& k,
+                           const at::Tensor& v, const at::Tensor& mask = {},
+                           GradientOrder gradient = GradientOrder::kFixed);
+
 // Which operator that is where there is no mask, for reports.
 std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k,
                                   bool causal, GradientOrder gradient);

@@ -1,8 +1,6 @@
 // A task: batches for training and evaluation, and what to report.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,18 +9,9 @@
 #include "reformer/data/cache.h"
 #include "reformer/data/data_identity.h"
 #include "reformer/data/tokenizer.h"
+#include "reformer/model/batch.h"
 
 namespace reformer {
-
-struct Batch {
-  at::Tensor tokens;  // [batch, length] int64 in [0, vocabulary): the sequence
-  at::Tensor loss_mask;  // [batch, length] bool: which tokens the loss counts
-  // [batch, length] int64: how far back a token that counts is found, where
-  // the task knows it of every one.
-  at::Tensor distances = {};
-  at::Tensor source = {};       // [batch, source length] int64, of translation
-  at::Tensor source_mask = {};  // [batch, source length] bool: real tokens
-};
 
 enum class Split { kValidation, kTest };
 

@@ -123,8 +123,8 @@ std::shared_ptr<const Tokenizer> run_tokenizer(const Config& config,
       (task == TaskKind::kText && !config.task.tokenizer.empty());
   if (!needed && file.empty()) return nullptr;
   require(!file.empty(),
-          "tokenizer.model: is required beside the checkpoint of a ", config.task.name,
-          " model, and is not there");
+          "tokenizer.model: is required beside the checkpoint of a ",
+          config.task.name, " model, and is not there");
   auto tokenizer = parse_tokenizer(file, "tokenizer.model");
   require_vocabulary(config, *tokenizer);
   return tokenizer;

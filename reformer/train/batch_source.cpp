@@ -12,8 +12,10 @@ std::vector<Batch> BatchSource::made(int64_t position) const {
     batches.push_back(task_.training_batch(position + i));
     if (!ahead_) continue;
     auto& batch = batches.back();
-    batch.tokens = batch.tokens.pin_memory();
-    batch.loss_mask = batch.loss_mask.pin_memory();
+    for (auto* tensor :
+         {&batch.tokens, &batch.loss_mask, &batch.source, &batch.source_mask}) {
+      if (tensor->defined()) *tensor = tensor->pin_memory();
+    }
   }
   return batches;
 }

@@ -9,17 +9,31 @@ namespace reformer {
 namespace {
 
 at::Tensor like_on(const at::Tensor& x, at::Device device) {
+  if (!x.defined()) return x;
   return at::empty_like(x, x.options().device(device).pinned_memory(false));
+}
+
+Batch like_on(const Batch& batch, at::Device device) {
+  return {like_on(batch.tokens, device), like_on(batch.loss_mask, device),
+          /*distances=*/{}, like_on(batch.source, device),
+          like_on(batch.source_mask, device)};
+}
+
+bool same_sizes(const at::Tensor& a, const at::Tensor& b) {
+  return a.defined() == b.defined() && (!a.defined() || a.sizes() == b.sizes());
+}
+
+void copy_if_defined(const at::Tensor& to, const at::Tensor& from) {
+  if (to.defined()) copy_into(to, from);
 }
 
 }  // namespace
 
-CapturedGradients::CapturedGradients(LanguageModel& model,
+CapturedGradients::CapturedGradients(SequenceModel& model,
                                      const WeighedBatch& like,
                                      const Compute& compute)
     : model_(model),
-      input_{like_on(like.batch.tokens, model.placement().device),
-             like_on(like.batch.loss_mask, model.placement().device)},
+      input_(like_on(like.batch, model.placement().device)),
       scale_(like.scale),
       step_(at::empty({1}, input_.tokens.options())),
       graph_(model.placement().device) {
@@ -37,13 +51,17 @@ CapturedGradients::CapturedGradients(LanguageModel& model,
 
 bool CapturedGradients::fits(const WeighedBatch& batch) const {
   return batch.scale == scale_ &&
-         batch.batch.tokens.sizes() == input_.tokens.sizes();
+         same_sizes(batch.batch.tokens, input_.tokens) &&
+         same_sizes(batch.batch.source, input_.source) &&
+         same_sizes(batch.batch.source_mask, input_.source_mask);
 }
 
 at::Tensor CapturedGradients::replay(const WeighedBatch& batch,
                                      const Pass& pass) {
   copy_into(input_.tokens, batch.batch.tokens);
   copy_into(input_.loss_mask, batch.batch.loss_mask);
+  copy_if_defined(input_.source, batch.batch.source);
+  copy_if_defined(input_.source_mask, batch.batch.source_mask);
   step_.fill_(static_cast<int64_t>(pass.step));
   graph_.replay();
   auto& parameters = model_.parameters();

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reformer/device/cuda_graph.h"
-#include "reformer/model/language_model.h"
+#include "reformer/model/sequence_model.h"
 #include "reformer/tasks/task.h"
 
 namespace reformer {
@@ -24,7 +24,7 @@ class CapturedGradients {
       std::function<at::Tensor(const WeighedBatch& batch, const Pass& pass)>;
 
   // Captures `compute`, which should have run before, for batches like `like`.
-  CapturedGradients(LanguageModel& model, const WeighedBatch& like,
+  CapturedGradients(SequenceModel& model, const WeighedBatch& like,
                     const Compute& compute);
 
   // Whether the batch has the sizes and the scale that were captured.
@@ -34,7 +34,7 @@ class CapturedGradients {
   at::Tensor replay(const WeighedBatch& batch, const Pass& pass);
 
  private:
-  LanguageModel& model_;
+  SequenceModel& model_;
   Batch input_;  // on the device
   double scale_;
   at::Tensor step_;  // int64, on the device

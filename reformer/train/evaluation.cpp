@@ -12,7 +12,7 @@
 
 namespace reformer {
 
-void load_parameters(LanguageModel& model,
+void load_parameters(SequenceModel& model,
                      const std::vector<NamedTensor>& parameters) {
   auto& own = model.parameters();
   require(own.size() == parameters.size(), "checkpoint: this config has ",
@@ -32,7 +32,7 @@ namespace {
 
 // Calls body(batch, pass) for each batch of the split, at most `batches`.
 template <class Body>
-void for_each_batch(const LanguageModel& model, const Task& task, Split split,
+void for_each_batch(const SequenceModel& model, const Task& task, Split split,
                     int64_t batches, int64_t rounds,
                     const EvaluationProgress& progress, const Body& body) {
   const int64_t all = task.evaluation_batches(split);
@@ -76,13 +76,13 @@ void add_octaves(const LanguageModel& model, const Batch& batch,
 
 }  // namespace
 
-Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
+Evaluation evaluate(const SequenceModel& model, const Task& task, Split split,
                     int64_t batches, int64_t rounds,
                     const EvaluationProgress& progress) {
   LossSums sums;
   for_each_batch(model, task, split, batches, rounds, progress,
                  [&](const Batch& batch, const Pass& pass) {
-                   sums += model.evaluate(batch.tokens, batch.loss_mask, pass);
+                   sums += model.evaluate(batch, pass);
                  });
   Evaluation evaluation;
   evaluation.loss = sums.mean_loss();

@@ -7,6 +7,7 @@
 
 #include "reformer/model/language_model.h"
 #include "reformer/model/parameter.h"
+#include "reformer/model/sequence_model.h"
 #include "reformer/tasks/task.h"
 
 namespace reformer {
@@ -24,7 +25,7 @@ struct Evaluation {
 using EvaluationProgress = std::function<void(int64_t done, int64_t all)>;
 
 // The mean over a split, at most `batches` of its batches (0: all).
-Evaluation evaluate(const LanguageModel& model, const Task& task, Split split,
+Evaluation evaluate(const SequenceModel& model, const Task& task, Split split,
                     int64_t batches, int64_t rounds,
                     const EvaluationProgress& progress = {});
 
@@ -51,7 +52,7 @@ std::vector<DistanceSums> sums_by_distance(const LanguageModel& model,
                                            const EvaluationProgress& = {});
 
 // A model with a checkpoint's parameters; throws Error when they do not fit.
-void load_parameters(LanguageModel& model,
+void load_parameters(SequenceModel& model,
                      const std::vector<NamedTensor>& parameters);
 
 }  // namespace reformer

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <exception>
 
+#include "reformer/base/errors.h"
 #include "reformer/device/device_memory.h"
 #include "reformer/device/out_of_memory.h"
 #include "reformer/model/memory_limits.h"
@@ -23,12 +24,40 @@ constexpr int64_t kFewElements = int64_t{1} << 24;
 // Kernels are loaded and libraries choose theirs when they first run.
 constexpr int64_t kStepsBeforeCapture = 2;
 
+// Of all tensors that a model reads; where they change from step to step,
+// nothing that was captured would fit.
+std::vector<std::vector<int64_t>> sizes_of(const Batch& batch) {
+  std::vector<std::vector<int64_t>> sizes{batch.tokens.sizes().vec()};
+  if (batch.source.defined()) sizes.push_back(batch.source.sizes().vec());
+  return sizes;
+}
+
+// As they are counted in tokens a second: of translation the real ones of
+// source and target.
+int64_t tokens_of(const Batch& batch) {
+  if (!batch.source.defined()) return batch.tokens.numel();
+  const int64_t source = batch.source_mask.defined()
+                             ? batch.source_mask.sum().item<int64_t>()
+                             : batch.source.numel();
+  return source + batch.loss_mask.sum().item<int64_t>();
+}
+
+// Without a mask where nothing is padding. Decided here, while the mask is on
+// the host: a step that is captured would find it on the device, take other
+// kernels than one that is computed as it comes, and round otherwise.
+Batch with_needed_mask(Batch batch) {
+  auto& mask = batch.source_mask;
+  if (mask.defined() && mask.all().item<bool>()) mask.reset();
+  return batch;
+}
+
 std::vector<WeighedBatch> weighed(const std::vector<Batch>& batches) {
   std::vector<WeighedBatch> result;
   for (const auto& batch : batches) {
     const auto counted =
         std::max<int64_t>(1, batch.loss_mask.sum().item<int64_t>());
-    result.push_back({batch, 1.0 / double(counted * int64_t(batches.size()))});
+    result.push_back({with_needed_mask(batch),
+                      1.0 / double(counted * int64_t(batches.size()))});
   }
   return result;
 }
@@ -63,18 +92,18 @@ StepStatistics StepGradients::read() const {
 
 Learner::Learner(const Config& config, const Placement& placement)
     : train_(config.train),
-      model_(config, possible(config, placement)),
-      optimizer_(make_optimizer(config.train, model_.parameters())) {
-  if (model_.placement().blocks_on_host) {
+      model_(make_model(config, possible(config, placement))),
+      optimizer_(make_optimizer(config.train, model_->parameters())) {
+  if (model_->placement().blocks_on_host) {
     offload_ = std::make_unique<ParameterOffload>(
-        model_, *optimizer_,
+        *model_, *optimizer_,
         /*waiting=*/train_.accumulate > 1 || train_.clip > 0);
   }
 }
 
 void Learner::initialize(const std::vector<NamedTensor>& parameters) {
   synchronize();
-  load_parameters(model_, parameters);
+  load_parameters(*model_, parameters);
   if (offload_) offload_->forget_device();
 }
 
@@ -96,7 +125,7 @@ Pass Learner::pass(int64_t step) const {
 // Leaves the gradients in the parameters; the numbers of StepGradients.
 at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
                             const Pass& pass) {
-  model_.zero_gradients();
+  model_->zero_gradients();
   if (offload_) {
     offload_->begin_step(
         learning_rate_at(train_, static_cast<int64_t>(pass.step), time_share_),
@@ -106,32 +135,31 @@ at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
   Pass of_batch = pass;
   for (const auto& [batch, scale] : batches) {
     if (offload_) offload_->begin_batch();
-    const auto part =
-        model_.add_gradients(batch.tokens, batch.loss_mask, of_batch, scale);
+    const auto part = model_->add_gradients(batch, of_batch, scale);
     of_batch.first_example += batch.tokens.size(0);
     sums = sums.defined() ? sums + part : part;
   }
   const auto norm =
       offload_ ? offload_->clip()
-               : clip_gradients_async(model_.parameters(), train_.clip);
+               : clip_gradients_async(model_->parameters(), train_.clip);
   return at::cat({sums, norm.view(1)});
 }
 
 bool Learner::worth_capturing(const std::vector<WeighedBatch>& batches) const {
-  if (model_.placement().device.is_cpu() ||
+  if (model_->placement().device.is_cpu() ||
       train_.cuda_graph == GraphUse::kOff || offload_ || batches.size() != 1 ||
-      !capturable_) {
+      !capturable_ || sizes_of(batches[0].batch) != last_sizes_) {
     return false;
   }
   const int64_t numbers =
-      batches[0].batch.tokens.numel() * model_.config().model.d_model;
+      batches[0].batch.tokens.numel() * model_->config().model.d_model;
   return train_.cuda_graph == GraphUse::kOn || numbers < kFewElements;
 }
 
 void Learner::capture(const WeighedBatch& like) {
   try {
     captured_ = std::make_unique<CapturedGradients>(
-        model_, like, [this](const WeighedBatch& batch, const Pass& pass) {
+        *model_, like, [this](const WeighedBatch& batch, const Pass& pass) {
           return compute({batch}, pass);
         });
   } catch (const std::exception& error) {
@@ -154,9 +182,10 @@ StepGradients Learner::gradients(const std::vector<Batch>& batches,
   const auto numbers = replay ? captured_->replay(parts[0], pass(step))
                               : compute(parts, pass(step));
   if (!replay) ++computed_;
+  last_sizes_ = sizes_of(batches.back());
   StepGradients result;
   result.step = step;
-  for (const auto& batch : batches) result.tokens += batch.tokens.numel();
+  for (const auto& batch : batches) result.tokens += tokens_of(batch);
   if (numbers.device().is_cpu()) {
     result.numbers = numbers;
     return result;
@@ -173,7 +202,7 @@ double Learner::apply(int64_t step) {
   if (offload_) {
     offload_->apply();
   } else {
-    optimizer_->step(model_.parameters(), rate);
+    optimizer_->step(model_->parameters(), rate);
   }
   return rate;
 }

@@ -7,6 +7,7 @@
 
 #include "reformer/device/device_event.h"
 #include "reformer/model/language_model.h"
+#include "reformer/model/sequence_model.h"
 #include "reformer/optim/optimizer.h"
 #include "reformer/tasks/task.h"
 #include "reformer/train/captured_gradients.h"
@@ -65,8 +66,11 @@ class Learner {
   // Whether steps are replayed by now, and not computed as they come.
   bool captured() const { return captured_ != nullptr; }
 
-  LanguageModel& model() { return model_; }
-  const LanguageModel& model() const { return model_; }
+  SequenceModel& model() { return *model_; }
+  const SequenceModel& model() const { return *model_; }
+
+  // The same; throws Error where it is an encoder-decoder.
+  LanguageModel& language_model() { return language_model_of(*model_); }
   Optimizer& optimizer() { return *optimizer_; }
 
  private:
@@ -76,12 +80,13 @@ class Learner {
   void capture(const WeighedBatch& like);
 
   TrainConfig train_;
-  LanguageModel model_;
+  std::unique_ptr<SequenceModel> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<ParameterOffload> offload_;  // by train.parameters
   std::unique_ptr<CapturedGradients> captured_;
   double time_share_ = 0;
-  int64_t computed_ = 0;  // steps, as they came
+  int64_t computed_ = 0;                          // steps, as they came
+  std::vector<std::vector<int64_t>> last_sizes_;  // of the last one's batch
   bool capturable_ = true;
 };
 

@@ -24,14 +24,14 @@ at::Tensor host_memory(int64_t numel, const at::Tensor& like, bool pinned) {
 
 }  // namespace
 
-ParameterOffload::ParameterOffload(LanguageModel& model, Optimizer& optimizer,
+ParameterOffload::ParameterOffload(SequenceModel& model, Optimizer& optimizer,
                                    bool waiting)
     : model_(model),
       optimizer_(optimizer),
       device_(model.placement().device),
       in_(device_),
       out_(device_),
-      blocks_(model.stack().blocks().size()),
+      blocks_(static_cast<size_t>(model.block_count())),
       slots_(std::min<size_t>(kSlots, blocks_.size())) {
   const at::NoGradGuard no_grad;
   auto& parameters = model_.parameters();
@@ -72,11 +72,11 @@ ParameterOffload::ParameterOffload(LanguageModel& model, Optimizer& optimizer,
           at::empty({most[part]}, weights[0][0].options().device(device_));
     }
   }
-  model_.stack().set_observer(this);
+  model_.set_observer(this);
 }
 
 ParameterOffload::~ParameterOffload() {
-  model_.stack().set_observer(nullptr);
+  model_.set_observer(nullptr);
   try {
     reformer::synchronize(device_);  // copies still use the slots
   } catch (const c10::Error&) {      // the device is lost, and was reported

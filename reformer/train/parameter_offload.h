@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reformer/device/device_event.h"
-#include "reformer/model/language_model.h"
+#include "reformer/model/sequence_model.h"
 #include "reformer/optim/optimizer.h"
 #include "reformer/optim/tensor_group.h"
 
@@ -28,7 +28,7 @@ class ParameterOffload : public BlockObserver {
   // The model must have been made with Placement::blocks_on_host. `waiting`:
   // gradients will have to wait on the host, because there is more than one
   // batch a step or they are clipped.
-  ParameterOffload(LanguageModel& model, Optimizer& optimizer, bool waiting);
+  ParameterOffload(SequenceModel& model, Optimizer& optimizer, bool waiting);
   ~ParameterOffload() override;
   ParameterOffload(const ParameterOffload&) = delete;
   ParameterOffload& operator=(const ParameterOffload&) = delete;
@@ -83,7 +83,7 @@ class ParameterOffload : public BlockObserver {
               const std::vector<at::Tensor>& gradients);
   bool updates_at_once() const { return batches_ == 1 && clip_ == 0; }
 
-  LanguageModel& model_;
+  SequenceModel& model_;
   Optimizer& optimizer_;
   c10::Device device_;
   SideStream in_;

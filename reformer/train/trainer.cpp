@@ -40,6 +40,24 @@ Placement placement_of(const RunPlace& place, Precision precision) {
                       : placement_on(place.device, precision);
 }
 
+// The first row, without its padding.
+Batch first_sequence(const Batch& batch) {
+  const auto first = [](const at::Tensor& x) {
+    return x.defined() ? x.narrow(0, 0, 1) : x;
+  };
+  Batch row{first(batch.tokens), first(batch.loss_mask), /*distances=*/{},
+            first(batch.source), first(batch.source_mask)};
+  if (!row.source.defined()) return row;
+  const auto real = [](at::Tensor& x, const at::Tensor& mask) {
+    x = x.narrow(1, 0, std::max<int64_t>(1, mask.sum().item<int64_t>()));
+  };
+  real(row.tokens, row.loss_mask);
+  if (row.source_mask.defined()) real(row.source, row.source_mask);
+  row.loss_mask.reset();
+  row.source_mask.reset();
+  return row;
+}
+
 constexpr int64_t kByteTokens = 256;
 
 std::string tokenizer_file(const Task& task) {
@@ -231,9 +249,9 @@ class Run {
 
   // Of one sequence: a sample, at the price of a fraction of a step.
   double overflow() const {
-    const Batch batch = task_.training_batch(batches_->position() - 1);
-    return learner_.model().overflow(batch.tokens.narrow(0, 0, 1),
-                                     learner_.pass(step_));
+    return learner_.model().overflow(
+        first_sequence(task_.training_batch(batches_->position() - 1)),
+        learner_.pass(step_));
   }
 
   double seconds_left() const {
@@ -278,8 +296,9 @@ class Run {
     CompletionConfig sample;
     sample.sampler.seed = static_cast<uint64_t>(config_.train.seed);
     sample.tokens = tokenizer ? tokenizer->vocabulary_size() : kByteTokens;
-    const auto tokens = complete(learner_.model(), at::zeros({1, 0}, at::kLong),
-                                 length, sample, [](int64_t) { return true; });
+    const auto tokens =
+        complete(learner_.language_model(), at::zeros({1, 0}, at::kLong),
+                 length, sample, [](int64_t) { return true; });
     const auto* begin = tokens.const_data_ptr<int64_t>();
     const std::string text =
         tokenizer ? TextTokens(tokenizer).decode({begin, size_t(length)})

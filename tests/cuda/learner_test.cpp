@@ -354,8 +354,7 @@ TEST_F(CudaLearner, AModelEvaluatesOnEitherDevice) {
   const Pass pass{0, 0, /*training=*/false, 0};
   const double expected =
       here.evaluate(batch.tokens, batch.loss_mask, pass).mean_loss();
-  const double found =
-      learner.model().evaluate(batch.tokens, batch.loss_mask, pass).mean_loss();
+  const double found = learner.model().evaluate(batch, pass).mean_loss();
   EXPECT_NEAR(found, expected, 1e-4 * expected);
 }
 
@@ -383,7 +382,8 @@ TEST_F(CudaLearner, GradientsAreAutogradsForEveryBlock) {
     config.train.clip = 0;
     Learner learner(config, {kGpu, at::kFloat});
     const auto batch = markov_text(config, 3);
-    const auto expected = autograds(learner.model(), batch, learner.pass(1));
+    const auto expected =
+        autograds(learner.language_model(), batch, learner.pass(1));
     const auto found = gradients_of(learner, batch);
     for (size_t i = 0; i < expected.size(); ++i) {
       const double error = (found[i] - expected[i]).abs().max().item<double>();
@@ -407,7 +407,8 @@ TEST_F(CudaLearner, RoundedGradientsAreAsExactAsAutogradsForEveryBlock) {
       Learner learner(config, {kGpu, at::kBFloat16});
       const LanguageModel wide(config, {kGpu, at::kFloat});
       const auto exact = autograds(wide, batch, learner.pass(1));
-      const auto plain = autograds(learner.model(), batch, learner.pass(1));
+      const auto plain =
+          autograds(learner.language_model(), batch, learner.pass(1));
       const auto found = gradients_of(learner, batch);
       for (size_t i = 0; i < exact.size(); ++i) {
         const auto error = [&](const at::Tensor& x) {
@@ -431,7 +432,7 @@ TEST_F(CudaLearner, StoredActivationsAreTheReversibleFunctionToTheBit) {
       const auto output = [&](const char* block) {
         config.model.block = block;
         Learner learner(config, {kGpu, at::kBFloat16});
-        auto& model = learner.model();
+        auto& model = learner.language_model();
         const auto tokens = batch.tokens.to(kGpu);
         const at::NoGradGuard no_grad;
         const auto x = model.embed(tokens, 0);

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "reformer/model/encoder_decoder.h"
 #include "reformer/model/language_model.h"
 
 namespace reformer {
@@ -15,5 +16,11 @@ namespace reformer {
 std::vector<at::Tensor> autograd_gradients(const LanguageModel& model,
                                            const at::Tensor& tokens,
                                            const Pass& pass, double scale);
+
+// Likewise of an encoder-decoder, as EncoderDecoder::add_gradients' with
+// config.train.label_smoothing; by the authors' equations.
+std::vector<at::Tensor> autograd_gradients(const EncoderDecoder& model,
+                                           const Batch& batch, const Pass& pass,
+                                           double scale);
 
 }  // namespace reformer

@@ -23,6 +23,13 @@ Case case_of(const std::string& name, const Change& change) {
   return made;
 }
 
+void of_translation(Config& c) {
+  c.task.name = "none";
+  c.model.encoder_layers = 2;
+  c.model.attention = "full";
+  c.model.positions = "sinusoid";
+}
+
 std::vector<Case> cases() {
   return {
       case_of("lsh", [](Config&) {}),
@@ -118,6 +125,52 @@ std::vector<Case> cases() {
               }),
       case_of("residual", [](Config& c) { c.model.block = "residual"; }),
       case_of("rotary", [](Config& c) { c.model.positions = "rotary"; }),
+      case_of("translation", of_translation),
+      case_of("translation_stored",
+              [](Config& c) {
+                of_translation(c);
+                c.model.block = "stored";
+              }),
+      case_of("translation_residual_without_dropout",
+              [](Config& c) {
+                of_translation(c);
+                c.model.block = "residual";
+                c.model.dropout = 0;
+              }),
+      case_of("translation_deep_lsh",
+              [](Config& c) {
+                of_translation(c);
+                c.model.layers = c.model.encoder_layers = 6;
+                c.model.attention = "lsh";
+                c.model.encoder_attention = "lsh";
+              }),
+      case_of("translation_deep_encoder",
+              [](Config& c) {
+                of_translation(c);
+                c.model.encoder_layers = 12;
+                c.model.positions = "learned";
+              }),
+      case_of("translation_vocabulary",
+              [](Config& c) {
+                of_translation(c);
+                c.model.vocabulary = 2000;
+                c.model.loss_chunk = 0;
+              }),
+      case_of("translation_shared",
+              [](Config& c) {
+                of_translation(c);
+                c.model.vocabulary = 20000;
+                c.model.share_embeddings = true;
+                c.train.length = 64;
+                c.train.optimizer = "adafactor";
+              }),
+      case_of("translation_many_parameters",
+              [](Config& c) {
+                of_translation(c);
+                c.model.d_model = 512;
+                c.model.d_ff = 2048;
+                c.train.length = 33;
+              }),
       case_of("stored_rotary",
               [](Config& c) {
                 c.model.positions = "rotary";
@@ -138,16 +191,21 @@ INSTANTIATE_TEST_SUITE_P(Configs, Prediction, testing::ValuesIn(cases()),
 int64_t measured_peak(const Config& config) {
   const MemoryMeter meter;
   const auto tokens = random_tokens(config, 1);
-  const auto loss_mask = all_of(tokens);
-  LanguageModel model(config);
-  const auto optimizer = make_optimizer(config.train, model.parameters());
+  Batch batch{tokens, all_of(tokens)};
+  if (config.model.encoder_layers > 0) {
+    batch.source = random_tokens(config, 2);
+    batch.source_mask = all_of(tokens);
+    batch.source_mask[0][config.train.length - 1] = false;
+  }
+  const auto model = make_model(config);
+  const auto optimizer = make_optimizer(config.train, model->parameters());
   const auto step = [&] {
-    model.zero_gradients();
+    model->zero_gradients();
     for (int64_t i = 0; i < config.train.accumulate; ++i) {
-      model.train(tokens, loss_mask, training_pass(), 1e-3);
+      model->add_gradients(batch, training_pass(), 1e-3);
     }
-    clip_gradients(model.parameters(), 1);
-    optimizer->step(model.parameters(), 1e-3);
+    clip_gradients(model->parameters(), 1);
+    optimizer->step(model->parameters(), 1e-3);
   };
   step();
   return meter.peak_bytes();
@@ -164,16 +222,16 @@ TEST_P(Prediction, OfMemoryIsWithin5PercentOfTheMeasured) {
 }
 
 TEST_P(Prediction, OfParametersIsExact) {
-  const LanguageModel model(GetParam().config);
+  const auto model = make_model(GetParam().config);
   const auto predicted = count_parameters(GetParam().config);
   ParameterCounts counts;
-  for (const auto& parameter : model.parameters()) {
+  for (const auto& parameter : model->parameters()) {
     const auto has = [&](const char* part) {
       return parameter.name.find(part) != std::string::npos;
     };
     int64_t& count = has("embedding.")      ? counts.embedding
                      : has("positions.")    ? counts.positions
-                     : has(".attention.")   ? counts.attention
+                     : has("attention.")    ? counts.attention
                      : has("feed_forward.") ? counts.feed_forward
                                             : counts.head;
     count += parameter.value.numel();

@@ -99,7 +99,7 @@ at::Tensor normal_numbers(at::IntArrayRef sizes, uint64_t seed,
   return numbers.to(type);
 }
 
-void shake(LanguageModel& model, double size) {
+void shake(SequenceModel& model, double size) {
   const at::NoGradGuard no_grad;
   uint64_t seed = 1000;
   for (auto& parameter : model.parameters()) {
@@ -109,7 +109,7 @@ void shake(LanguageModel& model, double size) {
   }
 }
 
-void copy_parameters(const LanguageModel& from, LanguageModel& to) {
+void copy_parameters(const SequenceModel& from, SequenceModel& to) {
   const at::NoGradGuard no_grad;
   ASSERT_EQ(from.parameters().size(), to.parameters().size());
   for (size_t i = 0; i < to.parameters().size(); ++i) {

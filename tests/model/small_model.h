@@ -29,9 +29,9 @@ at::Tensor normal_numbers(at::IntArrayRef sizes, uint64_t seed,
                           at::ScalarType type = at::kFloat);
 
 // Adds noise to every parameter, so that no bias is 0 and no scale is 1.
-void shake(LanguageModel& model, double size);
+void shake(SequenceModel& model, double size);
 
-void copy_parameters(const LanguageModel& from, LanguageModel& to);
+void copy_parameters(const SequenceModel& from, SequenceModel& to);
 
 // Of a training step with dropout: what the pass of step 5 gives.
 struct Step {

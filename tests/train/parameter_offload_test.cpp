@@ -135,7 +135,7 @@ TEST_P(HostParametersTest, EvaluationEqualsTheResidentOne) {
   const auto batch = make_task(config)->training_batch(1000);
   const Pass pass{0, 0, /*training=*/false, 0};
   const auto loss = [&](Learner& learner) {
-    return learner.model().evaluate(batch.tokens, batch.loss_mask, pass).loss;
+    return learner.model().evaluate(batch, pass).loss;
   };
   EXPECT_EQ(loss(resident), loss(visiting));
 }

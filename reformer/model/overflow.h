@@ -1,0 +1,26 @@
+// How much the windows of LSH layers cut off.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "reformer/model/stack.h"
+
+namespace reformer {
+
+// The share of same-bucket pairs outside their windows, the mean over layers.
+class OverflowMean {
+ public:
+  // What each layer of the stack hashed to (Stack::evaluate).
+  void add(const std::vector<at::Tensor>& buckets, const Stack& stack);
+
+  double mean() const { return layers_ == 0 ? 0 : sum_ / double(layers_); }
+
+ private:
+  double sum_ = 0;
+  int64_t layers_ = 0;
+};
+
+}  // namespace reformer
