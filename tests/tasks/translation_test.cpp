@@ -39,6 +39,7 @@ class TranslationTaskTest : public testing::Test {
     config.task.tokenizer = put("small.model", small_model());
     config.task.cache = folder_ / "cache";
     config.model.vocabulary = small_tokenizer()->vocabulary_size();
+    config.model.encoder_layers = 1;
     config.train.length = 40;
     config.train.batch_tokens = 400;
     return config;

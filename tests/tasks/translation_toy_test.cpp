@@ -17,6 +17,7 @@ Config toy_config() {
   config.task.name = TaskKind::kTranslationToy;
   config.task.alphabet = 20;
   config.model.vocabulary = toy_vocabulary(config.task);
+  config.model.encoder_layers = 1;
   config.train.length = 9;
   config.train.batch = 32;
   return config;
