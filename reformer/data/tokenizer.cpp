@@ -35,7 +35,7 @@ std::string reason_of(const sentencepiece::util::Status& status) {
 std::string with_spaces(std::string piece) {
   for (size_t at = piece.find(kSpace); at != std::string::npos;
        at = piece.find(kSpace, at + 1)) {
-    piece.replace(at, kSpace.size(), " ");
+    piece.replace(at, kSpace.size(), 1, ' ');
   }
   return piece;
 }
