@@ -25,6 +25,7 @@
 #include "reformer/base/json_text.h"
 #include "reformer/config/config_library.h"
 #include "reformer/io/average.h"
+#include "reformer/io/checkpoint_folder.h"
 #include "reformer/model/encoder_decoder.h"
 #include "reformer/train/evaluation.h"
 
@@ -168,7 +169,7 @@ class Table4 {
   // BLEU of the test split by the mean of the run's last checkpoints.
   double score_of(const Run& run) const {
     const auto folder = folder_of(run);
-    const auto checkpoints = last_checkpoints(folder, averaged());
+    const auto checkpoints = last_checkpoints(folder, averaged_of(folder));
     const auto key = key_of(checkpoints);
     const auto file = fs::path(folder) / kBleuFile;
     if (fs::exists(file)) {
@@ -186,12 +187,10 @@ class Table4 {
     return bleu.score;
   }
 
-  // As many as the run has kept: a short one may have fewer.
-  int64_t averaged() const {
-    const int64_t saved = base_.train.checkpoint_every > 0
-                              ? base_.train.steps / base_.train.checkpoint_every
-                              : 1;
-    return std::max<int64_t>(1, std::min(base_.train.keep, saved));
+  // As many as it keeps; a short run has fewer.
+  int64_t averaged_of(const std::string& folder) const {
+    return std::min<int64_t>(base_.train.keep,
+                             std::ssize(checkpoints_in(folder)));
   }
 
   Bleu translated(const Run& run,
@@ -221,9 +220,11 @@ class Table4 {
   void report() const {
     const auto difference = estimate_difference(scores_[1], scores_[0]);
     std::string text = "\nBLEU of the test split, " + bleu_signature({}) +
-                       ",\nthe mean of the last " + std::to_string(averaged()) +
-                       " checkpoints, beam " + std::to_string(options_.beam) +
-                       ": the mean of " + std::to_string(options_.seeds) +
+                       ",\nthe mean of the last " +
+                       std::to_string(base_.train.keep) +
+                       " checkpoints, or as many as there are, beam " +
+                       std::to_string(options_.beam) + ": the mean of " +
+                       std::to_string(options_.seeds) +
                        (options_.seeds == 1 ? " seed" : " seeds") +
                        " ± its standard error (the paper's, WMT14 "
                        "English-German, base)\n";
@@ -252,7 +253,7 @@ class Table4 {
       json["signature"] = bleu_signature({});
       json["beam"] = options_.beam;
       json["length_penalty"] = options_.length_penalty;
-      json["averaged"] = averaged();
+      json["averaged"] = base_.train.keep;
       json["steps"] = base_.train.steps;
       json["task"] = base_.task.name.name();
       json["paper"] = kRows[row].paper;

@@ -55,7 +55,7 @@ class Translate(unittest.TestCase):
         return run.stdout.decode().split("\n")
 
     def test_a_line_for_each_line_in_their_order(self):
-        text = "ba be\n\n  \nbi\nba be bi bo bu\n"
+        text = "baba dama\n\n  \nfafe\nbaba dama fafe gape hahi\n"
         found = self.lines(text)
         self.assertEqual(len(found), 6)
         self.assertEqual(found[1:3] + found[5:], ["", "", ""])
@@ -67,13 +67,13 @@ class Translate(unittest.TestCase):
             self.assertEqual(self.lines(text, "--batch", batch), found)
 
     def test_the_last_line_needs_no_end_and_ends_may_be_windows(self):
-        found = self.lines("ba be\nbi")
+        found = self.lines("baba dama\nfafe")
         self.assertEqual(len(found), 3)
-        self.assertEqual(self.lines("ba be\r\nbi\r\n"), found)
+        self.assertEqual(self.lines("baba dama\r\nfafe\r\n"), found)
         self.assertEqual(self.lines(""), [""])
 
     def test_a_file_is_as_standard_input(self):
-        text = "ba be\n\nbi bo\n" * 20
+        text = "baba dama\n\nfafe gape\n" * 20
         path("source").write_text(text)
         found = self.lines(text)
         self.assertEqual(len(found), 61)
@@ -84,20 +84,20 @@ class Translate(unittest.TestCase):
         self.assertEqual(self.lines(text, "-"), found)
 
     def test_n_best_have_scores_that_fall(self):
-        found = self.lines("ba be\n\nbi bo\n", "--n-best", 3)
+        found = self.lines("baba dama\n\nfafe gape\n", "--n-best", 3)
         rows = [line.split("\t") for line in found[:-1]]
         self.assertEqual([row[0] for row in rows],
                          ["1"] * 3 + ["2"] + ["3"] * 3)
         scores = [float(row[1]) for row in rows]
         self.assertEqual(scores[:3], sorted(scores[:3], reverse=True))
         self.assertEqual(scores[4:], sorted(scores[4:], reverse=True))
-        best = self.lines("ba be\n\nbi bo\n")
+        best = self.lines("baba dama\n\nfafe gape\n")
         self.assertEqual([rows[0][2], rows[3][2], rows[4][2]], best[:3])
 
     def test_json_says_all_of_it(self):
-        found = self.lines("ba be\n\n", "--json", "--n-best", 2)
+        found = self.lines("baba dama\n\n", "--json", "--n-best", 2)
         first, second = map(json.loads, found[:2])
-        self.assertEqual([first["line"], first["source"]], [1, "ba be"])
+        self.assertEqual([first["line"], first["source"]], [1, "baba dama"])
         self.assertEqual(len(first["translations"]), 2)
         for translation in first["translations"]:
             self.assertEqual(set(translation), {"text", "score",
@@ -108,7 +108,7 @@ class Translate(unittest.TestCase):
         self.assertEqual(second["translations"][0]["text"], "")
 
     def test_sampling_is_a_function_of_the_seed(self):
-        text = "ba be bi bo\n" * 5
+        text = "baba dama fafe gape\n" * 5
         drawn = self.lines(text, "--sample", "--seed", 3)
         self.assertEqual(self.lines(text, "--sample", "--seed", 3), drawn)
         self.assertNotEqual(self.lines(text, "--sample", "--seed", 4), drawn)
@@ -119,7 +119,7 @@ class Translate(unittest.TestCase):
     def test_a_line_is_answered_before_the_next_one_comes(self):
         run = subprocess.Popen([PROGRAM, "translate", path("run")],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        for line in (b"ba be\n", b"\n", b"bi bo ba\n"):
+        for line in (b"baba dama\n", b"\n", b"fafe gape baba\n"):
             run.stdin.write(line)
             run.stdin.flush()
             ready, _, _ = select.select([run.stdout], [], [], 60)
@@ -134,12 +134,12 @@ class Translate(unittest.TestCase):
             more = ["--last", 2] if command == "average" else []
             run = reformer(command, path("run"), *more, "--out", path(name))
             self.assertEqual(run.returncode, 0, run.stderr.decode())
-            run = reformer("translate", path(name), input=b"ba be\n")
+            run = reformer("translate", path(name), input=b"baba dama\n")
             self.assertEqual(run.returncode, 0, run.stderr.decode())
             self.assertEqual(run.stdout.count(b"\n"), 1)
 
     def refused(self, *arguments):
-        run = reformer("translate", *arguments, input=b"ba\n")
+        run = reformer("translate", *arguments, input=b"baba\n")
         self.assertNotEqual(run.returncode, 0)
         self.assertEqual(run.stdout, b"")
         self.assertEqual(run.stderr.count(b"\n"), 1, run.stderr.decode())
@@ -184,7 +184,7 @@ class Terminal(unittest.TestCase):
             return seen
 
         until(b"> ")
-        os.write(ours, b"ba be\n")
+        os.write(ours, b"baba dama\n")
         self.assertEqual(until(b"\n> ").count(b"\n"), 2)  # the echo, the answer
         os.write(ours, b"\x04")
         self.assertEqual(run.wait(timeout=60), 0)

@@ -130,6 +130,9 @@ void run(const BeamAttentionArgs<T>& args, void* workspace, void* stream) {
   const int64_t row_heads = args.rows * args.heads;
   require(row_heads <= 65535, kName, ": at most 65535 heads of all rows are ",
           "possible, got ", row_heads);
+  require(args.d_head % 8 == 0 && args.d_head <= kMaxColumns, kName,
+          ": heads of a multiple of 8 up to ", kMaxColumns,
+          " columns are possible, got ", args.d_head);
   const int64_t parts = parts_of(args);
   auto* partial = static_cast<float*>(workspace);
   const dim3 grid(static_cast<unsigned>(parts),
