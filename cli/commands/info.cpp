@@ -47,11 +47,10 @@ template <class Number>
 using Parts = std::vector<std::pair<const char*, Number>>;
 
 Parts<int64_t> parameter_parts(const ParameterCounts& counts) {
-  return {{"embedding", counts.embedding},
-          {"positions", counts.positions},
-          {"attention", counts.attention},
-          {"feed_forward", counts.feed_forward},
-          {"head", counts.head}};
+  return {
+      {"embedding", counts.embedding},       {"ngrams", counts.ngrams},
+      {"positions", counts.positions},       {"attention", counts.attention},
+      {"feed_forward", counts.feed_forward}, {"head", counts.head}};
 }
 
 Parts<int64_t> memory_parts(const MemoryPrediction& peak) {

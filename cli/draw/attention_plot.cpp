@@ -40,6 +40,10 @@ void check_plot(const LanguageModel& model, const AttentionPlot& at) {
   require(kind == AttentionKind::kLsh, "plot --attention: layer ", at.layer,
           " is ", name_of(kind),
           " attention, which sorts nothing: choose an lsh --layer");
+  require(at.head <= hashed_heads(config), "plot --attention: head ", at.head,
+          " sees its neighbours alone and sorts nothing: choose a --head from "
+          "1 to ",
+          hashed_heads(config));
 }
 
 HeadAttention attention_of(const LanguageModel& model, const at::Tensor& tokens,

@@ -10,6 +10,11 @@
 namespace reformer::cli {
 namespace {
 
+std::string ngrams_of(const ModelConfig& model) {
+  if (model.ngram_length == 0) return "";
+  return ", n-grams of up to " + std::to_string(model.ngram_length);
+}
+
 // Of "  model   " and the others, which are as wide.
 constexpr const char* kIndent = "\n          ";
 
@@ -130,8 +135,8 @@ std::string describe_model(const Config& config) {
          std::to_string(model.d_model) + ", d_ff " +
          std::to_string(model.d_ff) + ", " + std::to_string(model.heads) +
          " heads of " + std::to_string(head_size(model)) + ", vocabulary " +
-         std::to_string(model.vocabulary) + "\n" + model.positions.name() +
-         " positions, inputs of " +
+         std::to_string(model.vocabulary) + ngrams_of(model) + "\n" +
+         model.positions.name() + " positions, inputs of " +
          (longest == 0 ? "any length" : "up to " + grouped(longest)) +
          (has_lsh(config)
               ? "; " + std::to_string(config.lsh.rounds) + " hash rounds of " +

@@ -8,6 +8,7 @@
 #include "reformer/base/errors.h"
 #include "reformer/config/bucket_count.h"
 #include "reformer/config/head_sizes.h"
+#include "reformer/config/ngram_limits.h"
 
 namespace reformer {
 namespace {
@@ -95,6 +96,18 @@ void check_axial(const ModelConfig& model, int64_t length) {
           " is required, got ", positions);
 }
 
+void check_ngrams(const ModelConfig& model) {
+  require(model.ngram_length == 0 ||
+              (model.ngram_length >= 2 && model.ngram_length <= kLongestNgram),
+          "model.ngram_length: 0, or from 2 to ", kLongestNgram,
+          " is required, got ", model.ngram_length);
+  require_within("model.ngram_rows", model.ngram_rows, 1, kMostNgramRows);
+  require(model.ngram_length == 0 || model.encoder_layers == 0,
+          "model.ngram_length: 0 is required where model.encoder_layers is not "
+          "0, got ",
+          model.ngram_length);
+}
+
 void check_model(const ModelConfig& model) {
   require_within("model.layers", model.layers, 1, kMostLayers);
   require_within("model.encoder_layers", model.encoder_layers, 0, kMostLayers);
@@ -129,6 +142,24 @@ void check_model(const ModelConfig& model) {
             "model.encoder_layers is 0, got true");
   }
   check_heads(model);
+  check_ngrams(model);
+}
+
+// Every head hashes or has a local window.
+void check_lsh_heads(const Config& config) {
+  const auto& lsh = config.lsh;
+  const int64_t successors = successor_heads(config.model);
+  const bool some = successors > 0 && successors < config.model.heads;
+  require(
+      lsh.hashed_heads == HashedHeads::kAll || (some && lsh.local_window > 0),
+      "lsh.hashed_heads: successor takes some heads with successor values, "
+      "some without, and a local window for these; model.heads is ",
+      config.model.heads, ", model.successor_fraction ",
+      config.model.successor_fraction, ", lsh.local_window ", lsh.local_window);
+  require(lsh.local_heads == LocalHeads::kAll ||
+              lsh.hashed_heads == HashedHeads::kSuccessor,
+          "lsh.local_heads: other takes lsh.hashed_heads = successor, which is "
+          "all");
 }
 
 void check_lsh(const LshConfig& lsh) {
@@ -298,13 +329,14 @@ void check_products(const Config& config) {
   const double parameters =
       layers * d_model * ((encoder ? 8 : 4) * width + 2 * double(model.d_ff)) +
       d_model * (3 * double(model.vocabulary) +
-                 (encoder ? 2 : 1) * double(config.train.length));
+                 (encoder ? 2 : 1) * double(config.train.length) +
+                 double(ngram_tables(model)) * double(model.ngram_rows));
   require(128 * parameters <= kMost,
           "model: fewer parameters are required than the some ", parameters,
           " of model.layers, d_model, d_ff, heads and vocabulary");
   const double widest =
       std::max({d_model, width, double(model.d_ff), double(model.vocabulary)}) +
-      double(model.heads * config.lsh.rounds);
+      double(model.heads) * double(most_training_rounds(config));
   const double tokens =
       std::max(double(config.train.batch * config.train.length),
                double(config.train.batch_tokens));
@@ -338,8 +370,35 @@ int64_t successor_heads(const ModelConfig& model) {
   return std::llround(model.successor_fraction * double(model.heads));
 }
 
+int64_t hashed_heads(const Config& config) {
+  return config.lsh.hashed_heads == HashedHeads::kAll
+             ? config.model.heads
+             : successor_heads(config.model);
+}
+
+int64_t local_window_of_hashed(const Config& config) {
+  return config.lsh.local_heads == LocalHeads::kAll ? config.lsh.local_window
+                                                    : 0;
+}
+
+int64_t rounds_of_step(const Config& config, int64_t step) {
+  const auto& rounds = config.train.rounds;
+  if (rounds.empty()) return config.lsh.rounds;
+  return rounds[static_cast<size_t>(step) % rounds.size()];
+}
+
+int64_t most_training_rounds(const Config& config) {
+  const auto& rounds = config.train.rounds;
+  if (rounds.empty()) return config.lsh.rounds;
+  return *std::max_element(rounds.begin(), rounds.end());
+}
+
 int64_t rotary_pairs(const ModelConfig& model) {
   return model.positions == PositionKind::kRotary ? head_size(model) / 2 : 0;
+}
+
+int64_t ngram_tables(const ModelConfig& model) {
+  return std::max<int64_t>(model.ngram_length - 1, 0);
 }
 
 int64_t toy_vocabulary(const TaskConfig& task) { return 3 + 2 * task.alphabet; }
@@ -356,6 +415,10 @@ int64_t head_size(const ModelConfig& model) {
 void check(const Config& config) {
   check_model(config.model);
   check_lsh(config.lsh);
+  check_lsh_heads(config);
+  for (const int64_t rounds : config.train.rounds) {
+    require_within("train.rounds", rounds, 1);
+  }
   check_train_counts(config.train);
   check_optimizer(config.train);
   check_task(config);

@@ -29,6 +29,8 @@ struct ModelConfig {
   Choice<PositionKind> positions = PositionKind::kLearned;
   std::vector<int64_t> axial_shape;
   std::vector<int64_t> axial_dims;
+  int64_t ngram_length = 0;
+  int64_t ngram_rows = 32768;
   int64_t feed_forward_chunk = 0;
   int64_t loss_chunk = 0;
 
@@ -73,6 +75,11 @@ struct ModelConfig {
       "axial positions: the axes' lengths; their product is the longest input");
     v("model.axial_dims", axial_dims,
       "axial positions: the axes' widths; their sum is d_model");
+    v("model.ngram_length", ngram_length,
+      "inputs have embeddings of their n-grams too, of 2 to so many tokens up "
+      "to each; 0: none, the paper's");
+    v("model.ngram_rows", ngram_rows,
+      "rows of the table of each n, into which n-grams are hashed");
     v("model.feed_forward_chunk", feed_forward_chunk,
       "positions the feed-forward takes at once; 0: chosen, no result changes");
     v("model.loss_chunk", loss_chunk,
@@ -87,6 +94,7 @@ struct TrainConfig {
   int64_t batch_tokens = 0;
   int64_t seed = 0;
   int64_t accumulate = 1;
+  std::vector<int64_t> rounds;
   Choice<OptimizerKind> optimizer = OptimizerKind::kAdamw;
   double learning_rate = 1e-3;
   Choice<ScheduleKind> schedule = ScheduleKind::kConstant;
@@ -124,6 +132,9 @@ struct TrainConfig {
     v("train.seed", seed, "seed of parameters, data, hashes and dropout");
     v("train.accumulate", accumulate,
       "gradient accumulation: batches whose gradients make one step");
+    v("train.rounds", rounds,
+      "hash rounds of the training steps, in turn, so that the model bears any "
+      "number of them; empty: lsh.rounds in all of them");
     v("train.optimizer", optimizer,
       "adafactor, adam, adamw or muon (of the blocks' matrices; adamw's of the "
       "rest)");
@@ -251,8 +262,22 @@ int64_t head_size(const ModelConfig& model);
 // How many heads model.successor_fraction is: the nearest number.
 int64_t successor_heads(const ModelConfig& model);
 
+// Heads of a layer of LSH attention that hash, the first ones. The others see
+// the last lsh.local_window positions.
+int64_t hashed_heads(const Config& config);
+
+// The last positions that those heads see besides: 0, or lsh.local_window.
+int64_t local_window_of_hashed(const Config& config);
+
+// Hash rounds of a training step, and the most of all steps.
+int64_t rounds_of_step(const Config& config, int64_t step);
+int64_t most_training_rounds(const Config& config);
+
 // Pairs of a head's columns that rotary positions turn; 0 with others.
 int64_t rotary_pairs(const ModelConfig& model);
+
+// Tables of n-grams, one for each n from 2 to model.ngram_length.
+int64_t ngram_tables(const ModelConfig& model);
 
 // Of the made language of translation-toy: its words of both languages, and
 // the tokens 0 to 2, which are none.

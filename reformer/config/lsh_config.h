@@ -20,6 +20,24 @@ struct ChoiceNames<Window> {
   static constexpr std::string_view names[] = {"chunk", "trailing"};
 };
 
+// Heads that hash; kSuccessor: those with successor values.
+enum class HashedHeads { kAll, kSuccessor };
+
+template <>
+struct ChoiceNames<HashedHeads> {
+  static constexpr std::string_view key = "lsh.hashed_heads";
+  static constexpr std::string_view names[] = {"all", "successor"};
+};
+
+// Heads that see the local window; kOther: those without successor values.
+enum class LocalHeads { kAll, kOther };
+
+template <>
+struct ChoiceNames<LocalHeads> {
+  static constexpr std::string_view key = "lsh.local_heads";
+  static constexpr std::string_view names[] = {"all", "other"};
+};
+
 struct LshConfig {
   int64_t rounds = 4;
   int64_t chunk_length = 128;
@@ -27,6 +45,8 @@ struct LshConfig {
   int64_t local_window = 0;
   Choice<Window> window = Window::kTrailing;
   bool causal = true;
+  Choice<HashedHeads> hashed_heads = HashedHeads::kAll;
+  Choice<LocalHeads> local_heads = LocalHeads::kAll;
 
   template <class Visitor>
   void visit(Visitor&& v) {
@@ -35,6 +55,12 @@ struct LshConfig {
     v("lsh.n_buckets", n_buckets, "buckets a round; 0: by training length");
     v("lsh.local_window", local_window,
       "last positions joined as one more round; 0: none, as in the paper");
+    v("lsh.hashed_heads", hashed_heads,
+      "heads that hash: all, or successor: those without successor values then "
+      "attend to the last lsh.local_window positions alone");
+    v("lsh.local_heads", local_heads,
+      "heads that see the last lsh.local_window positions: all, or other, "
+      "those without successor values; the rest then hash alone");
     v("lsh.window", window, "chunk (the paper's) or trailing");
     v("lsh.causal", causal, "attend to the past only");
   }

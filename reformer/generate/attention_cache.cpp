@@ -1,13 +1,15 @@
 #include "reformer/generate/attention_cache.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+
+#include <algorithm>
 
 #include "reformer/base/errors.h"
 #include "reformer/base/interruption.h"
 #include "reformer/generate/decoded_attention.h"
 #include "reformer/model/parts.h"
 #include "reformer/ops/checks.h"
-#include "reformer/ops/lsh_attention.h"
 #include "reformer/ops/lsh_buckets.h"
 #include "reformer/ops/lsh_rotations.h"
 
@@ -20,48 +22,57 @@ constexpr const char* kOp = "decoder";
 // than a second at a width of 1024 on two cores.
 constexpr int64_t kPart = 16384;
 
-KeyValueConfig cache_config(const AttentionLayer& layer, int64_t batch,
-                            const Placement& placement, int64_t rounds) {
-  KeyValueConfig config;
-  config.batch = batch;
-  config.heads = layer.heads();
-  config.d_head = layer.d_head();
-  config.shared_qk = layer.kind() != AttentionKind::kFull;
-  config.successor_heads = layer.successor_heads();
-  config.type = placement.compute;
-  if (layer.kind() == AttentionKind::kLocal)
-    config.reach = 2 * layer.lsh().chunk_length;
-  const bool lsh_on_gpu =
-      layer.kind() == AttentionKind::kLsh && placement.device.is_cuda();
-  config.marks = lsh_on_gpu ? rounds : 0;
-  config.device = placement.device;
-  return config;
-}
-
 }  // namespace
 
 AttentionCache::AttentionCache(const AttentionLayer& layer, int64_t batch,
                                const Pass& pass, const Placement& placement)
-    : layer_(layer),
-      pass_(pass),
-      lsh_(decoding_lsh(layer, pass)),
-      cache_(cache_config(layer, batch, placement, lsh_.rounds)),
-      history_({batch, layer.heads(), is_lsh() ? lsh_.rounds : 0,
-                lsh_.n_buckets, lsh_.chunk_length},
-               placement.device) {
+    : layer_(layer), pass_(pass), lsh_(decoding_lsh(layer, pass)) {
+  const int64_t hashed = is_lsh() ? layer.hashed_heads() : 0;
+  const int64_t others = layer.heads() - hashed;
+  if (hashed > 0) groups_.push_back(group(0, hashed, true, batch, placement));
+  if (others > 0) {
+    groups_.push_back(group(hashed, others, false, batch, placement));
+  }
   if (!is_lsh()) return;
-  rotations_ = lsh_rotations(layer.hash_key(pass), layer.heads(), lsh_.rounds,
+  rotations_ = lsh_rotations(layer.hash_key(pass), hashed, lsh_.rounds,
                              layer.d_head(), lsh_.n_buckets, placement.device);
+}
+
+AttentionCache::HeadGroup AttentionCache::group(
+    int64_t first, int64_t count, bool hashed, int64_t batch,
+    const Placement& placement) const {
+  const int64_t rounds = hashed ? lsh_.rounds : 0;
+  KeyValueConfig config;
+  config.batch = batch;
+  config.heads = count;
+  config.d_head = layer_.d_head();
+  config.shared_qk = layer_.kind() != AttentionKind::kFull;
+  config.successor_heads =
+      std::clamp<int64_t>(layer_.successor_heads() - first, 0, count);
+  config.type = placement.compute;
+  if (layer_.kind() == AttentionKind::kLocal) {
+    config.reach = 2 * layer_.lsh().chunk_length;
+  } else if (is_lsh() && !hashed) {
+    config.reach = layer_.near_window() + 1;
+  }
+  config.marks = placement.device.is_cuda() ? rounds : 0;
+  config.device = placement.device;
+  return {
+      first, count, KeyValueCache(config),
+      BucketHistory({batch, count, rounds, lsh_.n_buckets, lsh_.chunk_length},
+                    placement.device),
+      earlier_positions(layer_, hashed)};
 }
 
 void AttentionCache::require_buckets(const at::Tensor& buckets,
                                      int64_t length) const {
-  const std::vector<int64_t> sizes = {cache_.batch(), cache_.heads(),
-                                      lsh_.rounds, length};
+  const auto& cache = groups_[0].cache;
+  const std::vector<int64_t> sizes = {cache.batch(), cache.heads(), lsh_.rounds,
+                                      length};
   check_bucket_shape(kOp, buckets);
   require(buckets.sizes() == sizes, kOp, ": buckets must be ",
           at::IntArrayRef(sizes), ", got sizes ", buckets.sizes());
-  const auto device = cache_.config().device;
+  const auto device = cache.config().device;
   require(buckets.device() == device, kOp, ": buckets must be on ",
           device.str(), ", got ", buckets.device().str());
 }
@@ -76,7 +87,7 @@ void AttentionCache::check_given(const at::Tensor& buckets,
 void AttentionCache::hash(const at::Tensor& q, at::Tensor& buckets) const {
   if (!is_lsh()) return;
   if (!buckets.defined()) {
-    buckets = lsh_buckets(q, rotations_, lsh_.n_buckets);
+    buckets = lsh_buckets(groups_[0].of(q), rotations_, lsh_.n_buckets);
   }
   require_buckets(buckets, q.size(2));
 }
@@ -105,13 +116,6 @@ Projected AttentionCache::project(const at::Tensor& x) const {
   return all;
 }
 
-at::Tensor AttentionCache::attend_whole(const Projected& turned,
-                                        const at::Tensor& buckets) const {
-  if (!is_lsh()) return layer_.attend(turned, buckets);
-  return lsh_attention(turned.q, turned.v, buckets, lsh_, /*mask=*/{},
-                       layer_.successor_heads());
-}
-
 void AttentionCache::read(const at::Tensor& x,
                           const std::vector<int64_t>& counts,
                           at::Tensor& buckets, const at::Tensor& y) {
@@ -120,12 +124,17 @@ void AttentionCache::read(const at::Tensor& x,
   interruption_point();
   const auto turned = layer_.turned(projected);
   interruption_point();
-  const auto first = cache_.lengths();
-  cache_.append(turned.k.defined() ? turned.k : turned.q, turned.v, counts,
-                cache_.config().marks > 0 ? buckets : at::Tensor());
-  history_.append(buckets, first, counts);
-  interruption_point();
-  const auto attended = attend_whole(turned, buckets);
+  for (auto& group : groups_) {
+    const auto first = group.cache.lengths();
+    group.cache.append(group.of(turned.k.defined() ? turned.k : turned.q),
+                       group.of(turned.v), counts,
+                       group.cache.config().marks > 0 ? buckets : at::Tensor());
+    if (group.history.shape().rounds > 0) {
+      group.history.append(buckets, first, counts);
+    }
+    interruption_point();
+  }
+  const auto attended = layer_.attend(turned, buckets, /*mask=*/{}, lsh_);
   for_each_part(x.size(1), kPart, [&](int64_t at, int64_t n) {
     interruption_point();
     y.narrow(1, at, n).add_(layer_.join(attended.narrow(2, at, n)));
@@ -133,7 +142,12 @@ void AttentionCache::read(const at::Tensor& x,
 }
 
 bool AttentionCache::extend() {
-  return cache_.extend(std::vector<int64_t>(cache_.batch(), 1));
+  bool moved = false;
+  for (auto& group : groups_) {
+    const std::vector<int64_t> one_each(group.cache.batch(), 1);
+    moved = group.cache.extend(one_each) || moved;
+  }
+  return moved;
 }
 
 void AttentionCache::step(const at::Tensor& x, const at::Tensor& position,
@@ -141,10 +155,15 @@ void AttentionCache::step(const at::Tensor& x, const at::Tensor& position,
   const auto projected = layer_.project(x);
   hash(projected.q, buckets);
   const auto [q, k, v] = layer_.turned(projected, position);
-  const auto attended =
-      attend_next({q, k, v, buckets, position}, earlier_positions(layer_),
-                  cache_, history_);
-  layer_.add_joined(attended, y);
+  std::vector<at::Tensor> attended;
+  for (auto& group : groups_) {
+    const bool hashed = group.history.shape().rounds > 0;
+    attended.push_back(attend_next({group.of(q), group.of(k), group.of(v),
+                                    hashed ? buckets : at::Tensor(), position},
+                                   group.earlier, group.cache, group.history));
+  }
+  layer_.add_joined(attended.size() == 1 ? attended[0] : at::cat(attended, 1),
+                    y);
 }
 
 }  // namespace reformer

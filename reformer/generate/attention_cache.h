@@ -50,17 +50,29 @@ class AttentionCache {
  private:
   bool is_lsh() const { return layer_.kind() == AttentionKind::kLsh; }
   void require_buckets(const at::Tensor& buckets, int64_t length) const;
+  // Heads that see alike, one after the other.
+  struct HeadGroup {
+    int64_t first;
+    int64_t count;
+    KeyValueCache cache;
+    BucketHistory history;  // of no rounds where nothing is hashed
+    EarlierPositions earlier;
+
+    at::Tensor of(const at::Tensor& x) const {
+      return x.defined() ? x.narrow(1, first, count) : x;
+    }
+  };
+
+  HeadGroup group(int64_t first, int64_t count, bool hashed, int64_t batch,
+                  const Placement& placement) const;
   Projected project(const at::Tensor& x) const;
   void hash(const at::Tensor& q, at::Tensor& buckets) const;
-  at::Tensor attend_whole(const Projected& turned,
-                          const at::Tensor& buckets) const;
 
   const AttentionLayer& layer_;
   Pass pass_;
   LshConfig lsh_;         // the layer's, trailing, with the pass's rounds
   at::Tensor rotations_;  // of LSH layers; the same for every position
-  KeyValueCache cache_;
-  BucketHistory history_;
+  std::vector<HeadGroup> groups_;  // of LSH layers the first one hashes
 };
 
 }  // namespace reformer

@@ -76,8 +76,9 @@ BeamCache::BeamCache(const AttentionLayer& layer, int64_t most_rows,
       lsh_(decoding_lsh(layer, pass)),
       placement_(placement) {
   if (!is_lsh()) return;
-  rotations_ = lsh_rotations(layer.hash_key(pass), layer.heads(), lsh_.rounds,
-                             layer.d_head(), lsh_.n_buckets, placement.device);
+  rotations_ =
+      lsh_rotations(layer.hash_key(pass), layer.hashed_heads(), lsh_.rounds,
+                    layer.d_head(), lsh_.n_buckets, placement.device);
 }
 
 at::Tensor BeamCache::Blocks::at(int64_t position, int64_t rows,
@@ -111,7 +112,8 @@ void BeamCache::write(const Projected& turned, const at::Tensor& buckets,
   to.select(1, 1).copy_(v.squeeze(2));
   if (!is_lsh()) return;
   buckets_
-      .at(position, rows, {kBlock, most_rows_, layer_.heads(), lsh_.rounds},
+      .at(position, rows,
+          {kBlock, most_rows_, layer_.hashed_heads(), lsh_.rounds},
           buckets.options())
       .copy_(buckets.squeeze(3));
 }
@@ -122,6 +124,7 @@ at::Tensor BeamCache::seen(const at::Tensor& buckets,
   const int64_t position = ancestors.positions() - 1;
   const int64_t rows = ancestors.rows();
   const int64_t heads = layer_.heads();
+  const int64_t hashed = layer_.hashed_heads();
   const auto own = buckets.contiguous();
   const auto result =
       at::empty({rows, heads, position}, own.options().dtype(at::kByte));
@@ -129,7 +132,7 @@ at::Tensor BeamCache::seen(const at::Tensor& buckets,
   kernels::BeamSeenArgs args{};
   args.buckets = {
       static_cast<const uint16_t* const*>(buckets_.table.const_data_ptr()),
-      nullptr, most_rows_ * heads * lsh_.rounds, heads * lsh_.rounds,
+      nullptr, most_rows_ * hashed * lsh_.rounds, hashed * lsh_.rounds,
       lsh_.rounds};
   args.slots = {ancestors.slots().const_data_ptr<int32_t>(), rows};
   args.own = own.const_data_ptr<uint16_t>();
@@ -137,9 +140,11 @@ at::Tensor BeamCache::seen(const at::Tensor& buckets,
   args.rounds = lsh_.rounds;
   args.window = lsh_.chunk_length;
   args.local_window = lsh_.local_window;
+  args.near_window = layer_.near_window();
   args.seen = result.mutable_data_ptr<uint8_t>();
   args.rows = rows;
   args.heads = heads;
+  args.hashed_heads = hashed;
   if (own.is_cpu()) {
     kernels::cpu::beam_seen(args);
   } else {
@@ -155,7 +160,7 @@ at::Tensor BeamCache::attend(const at::Tensor& q, const at::Tensor& seen,
   const int64_t position = ancestors.positions() - 1;
   const int64_t heads = layer_.heads();
   const int64_t width = heads * layer_.d_head();
-  const auto earlier = earlier_positions(layer_);
+  const auto earlier = earlier_positions(layer_, /*hashed=*/true);
   const auto queries = with_contiguous_rows(q);
   const auto output = at::empty(q.sizes(), q.options());
   kernels::BeamAttentionArgs<T> args{};
@@ -188,7 +193,8 @@ void BeamCache::step(const at::Tensor& x, const at::Tensor& position,
           " rows are required, got ", x.size(0));
   const auto projected = layer_.project(x);
   if (is_lsh() && !buckets.defined()) {
-    buckets = lsh_buckets(projected.q, rotations_, lsh_.n_buckets);
+    buckets = lsh_buckets(projected.q.narrow(1, 0, layer_.hashed_heads()),
+                          rotations_, lsh_.n_buckets);
   }
   const auto turned = layer_.turned(projected, position);
   write(turned, buckets, ancestors.positions() - 1);

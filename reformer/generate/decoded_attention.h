@@ -10,7 +10,9 @@ namespace reformer {
 // token may shift what an earlier one sees), with the pass's rounds.
 LshConfig decoding_lsh(const AttentionLayer& layer, const Pass& pass);
 
-// What every head sees, LSH rounds aside.
-kernels::EarlierPositions earlier_positions(const AttentionLayer& layer);
+// What heads see, LSH rounds aside; of LSH layers those that hash or the
+// others.
+kernels::EarlierPositions earlier_positions(const AttentionLayer& layer,
+                                            bool hashed);
 
 }  // namespace reformer

@@ -116,11 +116,11 @@ Streams Decoder::embed(const at::Tensor& inputs) const {
   constexpr int64_t kPart = 16384;
   const auto& stack = model_.stack();
   const int64_t length = inputs.size(1);
-  if (length <= kPart) return stack.begin(model_.embed(inputs, 0));
+  if (length <= kPart) return stack.begin(model_.embed(inputs, 0, length));
   Streams x;
   for_each_part(length, kPart, [&](int64_t at, int64_t n) {
     interruption_point();
-    const auto part = model_.embed(inputs.narrow(1, at, n), at);
+    const auto part = model_.embed(inputs, at, n);
     if (at == 0) {
       x.x1 = at::empty({inputs.size(0), length, part.size(2)}, part.options());
       x.x2 = stack.two_streams() ? at::empty_like(x.x1) : x.x1;
@@ -129,6 +129,20 @@ Streams Decoder::embed(const at::Tensor& inputs) const {
     if (stack.two_streams()) x.x2.narrow(1, at, n).copy_(part);
   });
   return x;
+}
+
+// Of each row, [batch, context] on the CPU.
+at::Tensor Decoder::last_inputs(const at::Tensor& inputs,
+                                const std::vector<int64_t>& counts) const {
+  const int64_t context = model_.ngrams().context();
+  const auto padded =
+      at::cat({model_.ngrams().before_start(inputs.size(0)).cpu(), inputs}, 1);
+  auto last = at::empty({inputs.size(0), context}, at::kLong);
+  for (std::size_t row = 0; row < counts.size(); ++row) {
+    const auto at = static_cast<int64_t>(row);
+    last[at].copy_(padded[at].narrow(0, counts[row], context));
+  }
+  return last;
 }
 
 at::Tensor Decoder::prefill(const at::Tensor& tokens,
@@ -169,16 +183,26 @@ at::Tensor Decoder::prefill(const at::Tensor& tokens,
       done, buckets);
   lengths_ = positions;
   next_ = copied_to(positions, device);
+  recent_ = copied_to(last_inputs(inputs, positions), device);
   return model_.head()
       .logits({last_of(y.x1, positions), last_of(y.x2, positions)})
       .squeeze(1);
+}
+
+// The last inputs of each row with the new one, [batch, context + 1].
+at::Tensor Decoder::recent_with(const at::Tensor& inputs) {
+  const auto last = inputs.unsqueeze(1);
+  if (recent_.size(1) == 0) return last;
+  const auto recent = at::cat({recent_, last}, 1);
+  recent_.copy_(recent.narrow(1, 1, recent_.size(1)));
+  return recent;
 }
 
 // On the device alone: this may be captured, and is then not called again.
 at::Tensor Decoder::compute_step(const at::Tensor& inputs, Buckets* buckets) {
   const auto y = run(
       model_.stack().begin(  // [batch, 1, d_model]
-          model_.embed_at(inputs, next_).unsqueeze(1)),
+          model_.embed_next(recent_with(inputs), next_).unsqueeze(1)),
       [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used,
           const at::Tensor& sum) { cache.step(x, next_, used, sum); },
       [](double) {}, buckets);

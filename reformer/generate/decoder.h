@@ -74,6 +74,9 @@ class Decoder {
   Streams run(Streams y, const AddAttention& add_attention, const Done& done,
               Buckets* buckets);
   Streams embed(const at::Tensor& inputs) const;
+  at::Tensor last_inputs(const at::Tensor& inputs,
+                         const std::vector<int64_t>& counts) const;
+  at::Tensor recent_with(const at::Tensor& inputs);
   at::Tensor compute_step(const at::Tensor& inputs, Buckets* buckets);
   void check_tokens(const at::Tensor& tokens) const;
   void check_buckets(Buckets* buckets, int64_t length) const;
@@ -82,6 +85,7 @@ class Decoder {
   Pass pass_;
   std::vector<int64_t> lengths_;  // [batch]: positions read, start included
   at::Tensor next_;               // [batch]: the same on the model's device
+  at::Tensor recent_;  // [batch, context of n-grams]: the last inputs, there
   std::vector<AttentionCache> caches_;
   CapturedStep captured_;  // last: it ends first, when the GPU is done with it
 };

@@ -70,18 +70,21 @@ constexpr const T* beam_value(const BeamAttentionArgs<T>& args,
 }
 
 // Which earlier positions a row and head see by LSH: of each round the last
-// `window` of its bucket; and the last `local_window` of all.
+// `window` of its bucket; and the last `local_window` of all. Heads that do not
+// hash see the last `near_window`.
 struct BeamSeenArgs {
   BeamBlocks<const uint16_t> buckets;  // [rounds] of (position, slot, head)
   BeamSlots slots;
-  const uint16_t* own;  // [rows, heads, rounds]: the next position's buckets
+  const uint16_t* own;  // [rows, hashed_heads, rounds]: the next position's
   int64_t position;     // the next one, which sees none of itself
   int64_t rounds;
   int64_t window;
   int64_t local_window;
+  int64_t near_window;
   uint8_t* seen;  // [rows, heads, position], written: 0 or 1
   int64_t rows;
   int64_t heads;
+  int64_t hashed_heads;  // the first so many
 };
 
 namespace cpu {

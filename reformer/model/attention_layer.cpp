@@ -1,6 +1,7 @@
 #include "reformer/model/attention_layer.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 
@@ -29,6 +30,10 @@ AttentionLayer::AttentionLayer(const Config& config,
                                reach_ != AttentionReach::kPast
                            ? 0
                            : reformer::successor_heads(config.model)),
+      hashed_heads_(reach_ == AttentionReach::kPast
+                        ? reformer::hashed_heads(config)
+                        : heads_),
+      near_window_(config.lsh.local_window),
       // Positions of two sequences are no distance apart.
       rotary_{successor_heads_,
               reads_source() ? 0 : rotary_pairs(config.model)},
@@ -37,6 +42,9 @@ AttentionLayer::AttentionLayer(const Config& config,
       gradient_(config.train.deterministic ? GradientOrder::kFixed
                                            : GradientOrder::kAny),
       compute_(store.placement().compute) {
+  if (hashed_heads_ < heads_) {
+    lsh_.local_window = local_window_of_hashed(config);
+  }
   // The number of buckets belongs to the model, not to an input's length: a
   // prefix must hash as the whole does.
   if (lsh_.n_buckets == 0) {
@@ -130,7 +138,8 @@ void AttentionLayer::hash(const Projected& projected, const Pass& pass,
   if (kind_ != AttentionKind::kLsh || buckets.defined()) return;
   LshConfig config = lsh_;
   if (pass.rounds > 0) config.rounds = pass.rounds;
-  buckets = lsh_attention_buckets(projected.q, config, hash_key(pass));
+  buckets = lsh_attention_buckets(projected.q.narrow(1, 0, hashed_heads_),
+                                  config, hash_key(pass));
 }
 
 Projected AttentionLayer::turned(const Projected& projected,
@@ -142,7 +151,8 @@ Projected AttentionLayer::turned(const Projected& projected,
 
 at::Tensor AttentionLayer::attend(const Projected& turned,
                                   const at::Tensor& buckets,
-                                  const at::Tensor& mask) const {
+                                  const at::Tensor& mask,
+                                  const LshConfig& lsh) const {
   const auto& [qk, k, v] = turned;
   const bool causal = reach_ == AttentionReach::kPast;
   if (kind_ == AttentionKind::kFull) {
@@ -156,7 +166,24 @@ at::Tensor AttentionLayer::attend(const Projected& turned,
     return local_attention(qk, v, {lsh_.chunk_length, lsh_.window, causal},
                            mask, successor_heads_);
   }
-  return lsh_attention(qk, v, buckets, lsh_, mask, successor_heads_);
+  const int64_t near = heads_ - hashed_heads_;
+  if (near == 0) {
+    return lsh_attention(qk, v, buckets, lsh, mask, successor_heads_);
+  }
+  const auto far_heads = [&](const at::Tensor& x) {
+    return x.narrow(1, 0, hashed_heads_);
+  };
+  const auto near_heads = [&](const at::Tensor& x) {
+    return x.narrow(1, hashed_heads_, near);
+  };
+  const auto far = lsh_attention(far_heads(qk), far_heads(v), buckets, lsh,
+                                 mask, successor_heads_);
+  const auto local =
+      local_attention(near_heads(qk), near_heads(v),
+                      {near_window_, Window::kTrailing, causal}, mask);
+  // Beside each other as the output's projection reads them.
+  return at::cat({far.transpose(1, 2), local.transpose(1, 2)}, 2)
+      .transpose(1, 2);
 }
 
 at::Tensor AttentionLayer::attend_source(const at::Tensor& q,

@@ -99,7 +99,13 @@ class AttentionLayer {
   Projected turned(const Projected& projected,
                    const at::Tensor& first_position = {}) const;
   at::Tensor attend(const Projected& turned, const at::Tensor& buckets,
-                    const at::Tensor& mask = {}) const;
+                    const at::Tensor& mask = {}) const {
+    return attend(turned, buckets, mask, lsh_);
+  }
+
+  // LSH layers by other windows or rounds than their own.
+  at::Tensor attend(const Projected& turned, const at::Tensor& buckets,
+                    const at::Tensor& mask, const LshConfig& lsh) const;
 
   // The same of cross-attention: q of project, k and v of project_source, and
   // EncoderOutput::mask.
@@ -121,7 +127,13 @@ class AttentionLayer {
   int64_t successor_heads() const { return successor_heads_; }
   AttentionKind kind() const { return kind_; }
   bool reads_source() const { return reach_ == AttentionReach::kSource; }
-  const LshConfig& lsh() const { return lsh_; }  // n_buckets resolved
+
+  // Of LSH layers, the heads that hash, the first ones, and how they do:
+  // n_buckets and local_window resolved.
+  int64_t hashed_heads() const { return hashed_heads_; }
+  const LshConfig& lsh() const { return lsh_; }
+  // The last positions that the other heads see, and nothing else.
+  int64_t near_window() const { return near_window_; }
 
  private:
   bool drops(const Pass& pass) const { return pass.training && dropout_ > 0; }
@@ -152,6 +164,8 @@ class AttentionLayer {
   int64_t heads_;
   int64_t d_head_;
   int64_t successor_heads_;  // 0 where k is not shared
+  int64_t hashed_heads_;
+  int64_t near_window_;
   RotaryConfig rotary_;
   double dropout_;
   LshConfig lsh_;

@@ -20,13 +20,29 @@ const Config& of_language(const Config& config) {
 LanguageModel::LanguageModel(const Config& config, const Placement& placement)
     : SequenceModel(of_language(config), placement),
       embedding_(config, config.model.vocabulary + 1, /*prefix=*/"", store()),
+      ngrams_(config, store()),
       stack_(make_stack(config, StackKind::kDecoder, store())),
       head_(config, stack_->two_streams() ? Join::kConcat : Join::kFirst,
             store()) {}
 
+at::Tensor LanguageModel::embed(const at::Tensor& inputs, int64_t at,
+                                int64_t n) const {
+  const auto x = embedding_.embed(inputs.narrow(1, at, n), at);
+  const auto ngrams = ngrams_.encode(inputs, at, n);
+  return ngrams.defined() ? x + ngrams : x;
+}
+
+at::Tensor LanguageModel::embed_next(const at::Tensor& recent,
+                                     const at::Tensor& positions) const {
+  const auto x =
+      embedding_.embed_at(recent.select(1, recent.size(1) - 1), positions);
+  const auto ngrams = ngrams_.encode_last(recent);
+  return ngrams.defined() ? x + ngrams : x;
+}
+
 Streams LanguageModel::begin(const at::Tensor& inputs) const {
   const at::NoGradGuard no_grad;
-  return stack_->begin(embed(inputs, /*first_position=*/0));
+  return stack_->begin(embed(inputs, 0, inputs.size(1)));
 }
 
 Streams LanguageModel::outputs(const at::Tensor& tokens, const Pass& pass,
@@ -71,7 +87,9 @@ at::Tensor LanguageModel::add_gradients(const at::Tensor& tokens,
   Streams d_y;
   const auto sums = head_.backward(y, wanted, here(loss_mask), scale, d_y);
   const auto d_x = stack_->backward(std::move(y), std::move(d_y));
-  embedding_.add_gradients(inputs, d_x.x1.add_(d_x.x2));
+  const auto d = d_x.x1.add_(d_x.x2);  // [batch, length, d_model]
+  embedding_.add_gradients(inputs, d);
+  ngrams_.add_gradients(inputs, d);
   return sums;
 }
 

@@ -9,6 +9,7 @@
 
 #include "reformer/config/config.h"
 #include "reformer/model/language_head.h"
+#include "reformer/model/ngram_embedding.h"
 #include "reformer/model/sequence_model.h"
 #include "reformer/model/stack.h"
 #include "reformer/model/token_embedding.h"
@@ -80,19 +81,23 @@ class LanguageModel : public SequenceModel {
   const Positions& positions() const { return embedding_.positions(); }
   const LanguageHead& head() const { return head_; }
 
-  // What the stack reads, of inputs as TokenEmbedding takes them.
-  at::Tensor embed(const at::Tensor& inputs, int64_t first_position) const {
-    return embedding_.embed(inputs, first_position);
-  }
-  at::Tensor embed_at(const at::Tensor& inputs,
-                      const at::Tensor& positions) const {
-    return embedding_.embed_at(inputs, positions);
-  }
+  // What the stack reads: [batch, n, d_model] of the n positions from `at` on,
+  // of inputs [batch, length] int64. Differentiable.
+  at::Tensor embed(const at::Tensor& inputs, int64_t at, int64_t n) const;
+
+  // [n, d_model] of the next input of n rows, each at a position of its own:
+  //   recent     [n, ngrams().context() + 1] int64: the last inputs of each
+  //   positions  [n] int64 of the last one
+  // both on the model's device, and nothing waits for it.
+  at::Tensor embed_next(const at::Tensor& recent,
+                        const at::Tensor& positions) const;
+  const NgramEmbedding& ngrams() const { return ngrams_; }
 
  private:
   Streams begin(const at::Tensor& inputs) const;
 
   TokenEmbedding embedding_;  // the last token: start
+  NgramEmbedding ngrams_;
   std::unique_ptr<Stack> stack_;
   LanguageHead head_;
 };

@@ -32,6 +32,7 @@ struct Sizes {
         normed(tokens * config.model.d_model * compute),
         heads(tokens * config.model.heads * head_size(config.model) * compute),
         head_rows(tokens * config.model.heads),
+        hashed_rows(tokens * hashed_heads(config)),
         inner(tokens * config.model.d_ff * compute) {}
 
   // A matrix of the parameters as products take it: a copy, if it is rounded.
@@ -42,11 +43,12 @@ struct Sizes {
   at::DeviceType device;
   int64_t compute;  // bytes of a number in products and attention
   int64_t tokens;
-  int64_t stream;     // [tokens, d_model]
-  int64_t normed;     // likewise, in the type of products
-  int64_t heads;      // [tokens, heads * d_head]
-  int64_t head_rows;  // tokens * heads, in rows
-  int64_t inner;      // [tokens, d_ff]
+  int64_t stream;       // [tokens, d_model]
+  int64_t normed;       // likewise, in the type of products
+  int64_t heads;        // [tokens, heads * d_head]
+  int64_t head_rows;    // tokens * heads, in rows
+  int64_t hashed_rows;  // of heads that hash
+  int64_t inner;        // [tokens, d_ff]
 };
 
 bool keeps_activations(const Config& config) {
@@ -65,20 +67,24 @@ int64_t attention_graph(const Config& config, const Sizes& sizes,
   const int64_t keys = kind == AttentionKind::kFull ? 2 : 1;  // qk, or q and k
   const int64_t turned = rotary_pairs(config.model) > 0 ? keys : 0;
   const int64_t statistics = sizes.device == at::kCPU ? 1 : 3;  // of a row
-  return (tensors + turned) * sizes.heads +
+  // What heads that hash and those that do not attended to, beside each other.
+  const bool put_together =
+      kind == AttentionKind::kLsh && sizes.hashed_rows < sizes.head_rows;
+  return (tensors + turned + put_together) * sizes.heads +
          statistics * sizes.head_rows * kFloat;
 }
 
 int64_t round_count(const Config& config, AttentionKind kind) {
   if (kind != AttentionKind::kLsh) return 0;
-  return config.lsh.rounds + (config.lsh.local_window > 0 ? 1 : 0);
+  return most_training_rounds(config) +
+         (local_window_of_hashed(config) > 0 ? 1 : 0);
 }
 
 // Order, place and interval of each round.
 int64_t sorted_rounds(const Config& config, const Sizes& sizes,
                       AttentionKind kind) {
   return 4 * int64_t{sizeof(int32_t)} * round_count(config, kind) *
-         sizes.head_rows;
+         sizes.hashed_rows;
 }
 
 // Of a thread: the ring of keys and its scores, or LibTorch's flash attention's
@@ -227,9 +233,10 @@ int64_t optimizer_bytes(const Config& config, int64_t others, int64_t blocks) {
     positions = config.train.length;
   }
   for (const int64_t length : model.axial_shape) positions += length;
-  const int64_t numbers = layers * (layer + cross) + 4 * model.vocabulary +
-                          10 * model.d_model +
-                          (model.encoder_layers > 0 ? 2 : 1) * positions;
+  const int64_t numbers =
+      layers * (layer + cross) + 4 * model.vocabulary + 10 * model.d_model +
+      (model.encoder_layers > 0 ? 2 : 1) * positions +
+      ngram_tables(model) * (model.ngram_rows + model.d_model);
   return numbers * kFloat;
 }
 
@@ -385,7 +392,10 @@ class Moments {
     const int64_t batch_sum = batch_rows(config_) > 1 && has_tables()
                                   ? sizes_.stream / batch_rows(config_)
                                   : 0;
-    const int64_t table = (model.vocabulary + 1) * model.d_model * kFloat;
+    const int64_t rows =
+        std::max(model.vocabulary + 1,
+                 model.ngram_length > 0 ? model.ngram_rows : int64_t{0});
+    const int64_t table = rows * model.d_model * kFloat;
     const int64_t working =
         device_ == at::kCPU
             ? std::max(table, batch_sum + widest_axis())
@@ -462,7 +472,8 @@ class Moments {
 
   int64_t bucket_ids(AttentionKind kind) const {
     if (kind != AttentionKind::kLsh) return 0;
-    return int64_t{sizeof(uint16_t)} * config_.lsh.rounds * sizes_.head_rows;
+    return int64_t{sizeof(uint16_t)} * most_training_rounds(config_) *
+           sizes_.hashed_rows;
   }
 
   const Config& config_;

@@ -52,20 +52,40 @@ int64_t buckets_of(const Config& config) {
                                     config.lsh.chunk_length);
 }
 
-// A pair is found unless every round misses it.
-double lsh_keys(const Config& config, bool causal) {
+// Of the heads of an LSH layer, how many hash: of the encoder's all.
+double hashed_share(const Config& config, bool causal) {
+  return causal ? double(hashed_heads(config)) / double(config.model.heads) : 1;
+}
+
+// In the local window of a head.
+double near_keys(const Config& config, bool causal) {
+  const double length = double(config.train.length);
+  const double window = double(config.lsh.local_window);
+  return causal ? mean_of_window(length, 1, window)
+                : std::min(length, 2 * window);
+}
+
+// Of a head that hashes: a pair is found unless every round misses it.
+double hashed_keys(const Config& config, bool causal) {
   const double length = double(config.train.length);
   const double all = causal ? std::max(length / 2, 1.0) : length;
   const double share = 1.0 / double(buckets_of(config));
   const double found = window_keys(config.lsh, length, share, causal) / all;
   double missed = std::pow(1 - std::min(found, 1.0), config.lsh.rounds);
-  if (config.lsh.local_window > 0) {
-    const double window = double(config.lsh.local_window);
-    const double local = causal ? mean_of_window(length, 1, window)
-                                : std::min(length, 2 * window);
-    missed *= 1 - std::min(local / all, 1.0);
+  const int64_t window =
+      causal ? local_window_of_hashed(config) : config.lsh.local_window;
+  if (window > 0) {
+    missed *= 1 - std::min(near_keys(config, causal) / all, 1.0);
   }
   return all * (1 - missed);
+}
+
+// The mean over the heads of an LSH layer.
+double lsh_keys(const Config& config, bool causal) {
+  const double share = hashed_share(config, causal);
+  if (share == 1) return hashed_keys(config, causal);
+  return share * hashed_keys(config, causal) +
+         (1 - share) * near_keys(config, causal);
 }
 
 struct LayerFlops {
@@ -95,7 +115,8 @@ LayerFlops layer_flops(const Config& config, const PlannedBlock& block) {
       2 * tokens * d_model * (projections * width + 2 * double(model.d_ff));
   flops.attention = 2 * tokens * width * 2 * keys;
   if (block.attention == AttentionKind::kLsh) {
-    flops.hash = 2 * tokens * width * double(config.lsh.rounds) *
+    flops.hash = 2 * tokens * width * hashed_share(config, !block.encoder) *
+                 double(config.lsh.rounds) *
                  double(rotation_columns(buckets_of(config)));
   }
   return flops;
@@ -170,6 +191,7 @@ ParameterCounts count_parameters(const Config& config) {
   if (encoder && !model.share_embeddings) {
     counts.embedding += model.vocabulary * model.d_model;
   }
+  counts.ngrams = ngram_tables(model) * model.ngram_rows * model.d_model;
   counts.positions = position_count(config) * (encoder ? 2 : 1);
   for (const auto& block : planned_blocks(model)) {
     const auto of_block = count_parameters(model, block);

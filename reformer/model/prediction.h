@@ -14,13 +14,14 @@ namespace reformer {
 
 struct ParameterCounts {
   int64_t embedding = 0;
+  int64_t ngrams = 0;
   int64_t positions = 0;
   int64_t attention = 0;     // of all layers, with their norms
   int64_t feed_forward = 0;  // likewise
   int64_t head = 0;          // and the norm of an encoder's output
 
   int64_t total() const {
-    return embedding + positions + attention + feed_forward + head;
+    return embedding + ngrams + positions + attention + feed_forward + head;
   }
 };
 

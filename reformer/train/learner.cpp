@@ -111,7 +111,7 @@ void Learner::synchronize() const {
 
 Pass Learner::pass(int64_t step) const {
   return {static_cast<uint64_t>(train_.seed), static_cast<uint64_t>(step),
-          /*training=*/true, /*rounds=*/0};
+          /*training=*/true, rounds_of_step(model_->config(), step)};
 }
 
 // Leaves the gradients in the parameters; the numbers of StepGradients.
@@ -147,9 +147,11 @@ Learner::Shape Learner::shape_of(const WeighedBatch& weighed) {
 
 // Not where batches change from step to step: hardly one would fit.
 bool Learner::worth_capturing(const std::vector<WeighedBatch>& batches) const {
+  // Other rounds are other launches.
+  const bool alike = train_.rounds.size() <= 1;
   if (model_->placement().device.is_cpu() ||
       train_.cuda_graph == GraphUse::kOff || offload_ || batches.size() != 1 ||
-      !capturable_ || shape_of(batches[0]) != last_) {
+      !alike || !capturable_ || shape_of(batches[0]) != last_) {
     return false;
   }
   const int64_t numbers =

@@ -408,6 +408,58 @@ TEST(CheckConfig, AnEncoderIsForTranslationAlone) {
                   "model.share_embeddings: false is required");
 }
 
+TEST(CheckConfig, HeadsThatDoNotHashSeeTheirNeighbours) {
+  const auto error = [](const char* more) {
+    return check_error_of({"model.heads=4", "model.successor_fraction=0.5",
+                           "lsh.local_window=8", "lsh.hashed_heads=successor",
+                           more});
+  };
+  expect_contains(error("lsh.local_window=0"), "lsh.hashed_heads: successor");
+  expect_contains(error("model.successor_fraction=0"),
+                  "lsh.hashed_heads: successor");
+  expect_contains(error("model.successor_fraction=1"),
+                  "lsh.hashed_heads: successor");
+  expect_contains(check_error_of({"lsh.local_heads=other"}),
+                  "lsh.local_heads: other takes lsh.hashed_heads = successor");
+  Config config;
+  EXPECT_EQ(hashed_heads(config), config.model.heads);
+  config.model.successor_fraction = 0.5;
+  config.lsh.local_window = 8;
+  config.lsh.hashed_heads = HashedHeads::kSuccessor;
+  EXPECT_NO_THROW(check(config));
+  EXPECT_EQ(hashed_heads(config), config.model.heads / 2);
+  EXPECT_EQ(local_window_of_hashed(config), 8);
+  config.lsh.local_heads = LocalHeads::kOther;
+  EXPECT_NO_THROW(check(config));
+  EXPECT_EQ(local_window_of_hashed(config), 0);
+}
+
+TEST(CheckConfig, RoundsOfStepsAreTakenInTurn) {
+  expect_contains(check_error_of({"train.rounds=[2, 0]"}),
+                  "train.rounds: at least 1 is required");
+  Config config;
+  config.lsh.rounds = 5;
+  EXPECT_EQ(rounds_of_step(config, 7), 5);
+  EXPECT_EQ(most_training_rounds(config), 5);
+  config.train.rounds = {1, 8, 2};
+  EXPECT_EQ(rounds_of_step(config, 7), 8);
+  EXPECT_EQ(rounds_of_step(config, 9), 1);
+  EXPECT_EQ(most_training_rounds(config), 8);
+}
+
+TEST(CheckConfig, NgramsAreOfTwoToEightTokens) {
+  for (const char* value : {"=-1", "=1", "=9"}) {
+    expect_contains(check_error_of({std::string("model.ngram_length") + value}),
+                    "model.ngram_length: 0, or from 2 to 8 is required");
+  }
+  expect_contains(check_error_of({"model.ngram_rows=0"}), "model.ngram_rows: ");
+  Config config;
+  EXPECT_EQ(ngram_tables(config.model), 0);
+  config.model.ngram_length = 5;
+  EXPECT_NO_THROW(check(config));
+  EXPECT_EQ(ngram_tables(config.model), 4);
+}
+
 TEST(CheckConfig, NamesAreAmongTheKnownOnes) {
   EXPECT_EQ(check_error_of({"model.attention=lsh,lhs"}),
             "model.attention: one of full, full_shared_qk, local, lsh is "

@@ -435,7 +435,7 @@ TEST_F(CudaLearner, StoredActivationsAreTheReversibleFunctionToTheBit) {
         auto& model = learner.language_model();
         const auto tokens = batch.tokens.to(kGpu);
         const at::NoGradGuard no_grad;
-        const auto x = model.embed(tokens, 0);
+        const auto x = model.embed(tokens, 0, tokens.size(1));
         return model.stack().forward({x.clone(), x.clone()}, learner.pass(1));
       };
       const auto rebuilt = output("reversible");

@@ -45,6 +45,16 @@ TEST(BeamCache, SuccessorValuesAndRotaryPositions) {
   }
 }
 
+TEST(BeamCache, HeadsThatDoNotHash) {
+  auto config = small_config("lsh");
+  config.model.successor_fraction = 0.5;
+  config.lsh.local_window = 5;
+  config.lsh.hashed_heads = HashedHeads::kSuccessor;
+  expect_exact(config, "a local round for all heads");
+  config.lsh.local_heads = LocalHeads::kOther;
+  expect_exact(config, "for those alone that do not hash");
+}
+
 TEST(BeamCache, InFloat32ToRounding) {
   for (const char* kind : {"full", "local"}) {
     const LanguageModel model(small_config(kind));

@@ -100,6 +100,29 @@ TEST(Decoder, SuccessorValuesStepByStepAreTheWholePass) {
   }
 }
 
+TEST(Decoder, HeadsThatDoNotHashStepByStepAreTheWholePass) {
+  for (const std::string positions : {"learned", "rotary"}) {
+    for (const LocalHeads local : {LocalHeads::kAll, LocalHeads::kOther}) {
+      auto config = small_config("lsh,full,local");
+      config.model.successor_fraction = 0.5;
+      config.model.positions = positions;
+      config.lsh.local_window = 5;
+      config.lsh.hashed_heads = HashedHeads::kSuccessor;
+      config.lsh.local_heads = local;
+      expect_exact_steps(config, positions);
+    }
+  }
+}
+
+TEST(Decoder, NgramsStepByStepAreTheWholePass) {
+  for (const int64_t longest : {2, 5}) {
+    auto config = small_config("lsh,full,local");
+    config.model.ngram_length = longest;
+    config.model.ngram_rows = 37;
+    expect_exact_steps(config, "n-grams of " + std::to_string(longest));
+  }
+}
+
 TEST(Decoder, LocalAttentionKeepsItsChunks) {
   for (const int64_t chunk_length : {1, 7, 1000}) {
     auto config = small_config("local");

@@ -77,7 +77,8 @@ std::vector<at::Tensor> autograd_gradients(const LanguageModel& model,
   const at::AutoGradMode record(true);
   const auto wanted = tokens.to(model.placement().device);
   const auto inputs = behind_start(model, wanted);
-  Streams y{model.embed(inputs, 0), model.embed(inputs, 0)};
+  const auto x = model.embed(inputs, 0, inputs.size(1));
+  Streams y{x, x};
   for (const auto& block : model.stack().blocks()) {
     at::Tensor buckets;
     const auto add_attention = [&](const at::Tensor& to, const at::Tensor& x) {

@@ -15,7 +15,8 @@
 namespace reformer {
 namespace {
 
-// block, attention, positions
+// block, attention, variant: learned positions, rotary ones with successor
+// values and n-grams, and the same with heads that do not hash
 using Case = std::tuple<std::string, std::string, std::string>;
 
 class Gradients : public testing::TestWithParam<Case> {
@@ -23,9 +24,15 @@ class Gradients : public testing::TestWithParam<Case> {
   static Config config() {
     auto config = small_config_of(std::get<1>(GetParam()));
     config.model.block = std::get<0>(GetParam());
-    config.model.positions = std::get<2>(GetParam());
+    const auto& variant = std::get<2>(GetParam());
+    config.model.positions = variant == "learned" ? "learned" : "rotary";
+    if (variant == "near_heads") {
+      config.lsh.hashed_heads = HashedHeads::kSuccessor;
+    }
     if (config.model.positions == PositionKind::kRotary) {
       config.model.successor_fraction = 0.5;
+      config.model.ngram_length = 4;
+      config.model.ngram_rows = 23;
     }
     return config;
   }
@@ -36,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values("reversible", "stored", "residual"),
                      testing::Values("lsh,local,full,full_shared_qk", "lsh",
                                      "local", "full", "full_shared_qk"),
-                     testing::Values("learned", "rotary")),
+                     testing::Values("learned", "rotary", "near_heads")),
     [](const auto& instance) {
       auto name = std::get<0>(instance.param) + "_" +
                   std::get<1>(instance.param) + "_" +

@@ -37,6 +37,8 @@ TEST_P(Causality, ALaterTokenNeverChangesAnEarlierPrediction) {
   config.model.successor_fraction = 0.5;
   config.lsh.n_buckets = 2;
   config.lsh.local_window = 0;
+  config.model.ngram_length = 3;
+  config.model.ngram_rows = 50;
   LanguageModel model(config, at::kDouble);
   shake(model, 0.05);
   const auto tokens = random_tokens(config, 1);
@@ -199,8 +201,8 @@ TEST(LanguageModel, RotaryPositionsLeaveSuccessorHeadsAlone) {
   const LanguageModel model(config, at::kDouble);
   const auto& layer = model.stack().blocks()[0].attention;
   const at::NoGradGuard no_grad;
-  const auto projected =
-      layer.project(model.embed(random_tokens(config, 1), 0));
+  const auto projected = layer.project(
+      model.embed(random_tokens(config, 1), 0, config.train.length));
   const auto turned = layer.turned(projected).q;
   EXPECT_TRUE(at::equal(turned.select(1, 0), projected.q.select(1, 0)));
   EXPECT_FALSE(at::equal(turned.select(1, 1), projected.q.select(1, 1)));

@@ -125,6 +125,34 @@ std::vector<Case> cases() {
               }),
       case_of("residual", [](Config& c) { c.model.block = "residual"; }),
       case_of("rotary", [](Config& c) { c.model.positions = "rotary"; }),
+      case_of("ngrams",
+              [](Config& c) {
+                c.model.ngram_length = 4;
+                c.model.ngram_rows = 5000;
+                c.train.optimizer = "adamw";
+              }),
+      case_of("ngrams_adafactor",
+              [](Config& c) {
+                c.model.ngram_length = 3;
+                c.model.ngram_rows = 20000;
+                c.train.optimizer = "adafactor";
+              }),
+      case_of("near_heads",
+              [](Config& c) {
+                c.model.positions = "rotary";
+                c.model.successor_fraction = 0.5;
+                c.lsh.local_window = 16;
+                c.lsh.hashed_heads = HashedHeads::kSuccessor;
+              }),
+      case_of("stored_near_heads",
+              [](Config& c) {
+                c.model.positions = "rotary";
+                c.model.successor_fraction = 0.5;
+                c.model.block = "stored";
+                c.lsh.local_window = 16;
+                c.lsh.hashed_heads = HashedHeads::kSuccessor;
+                c.lsh.local_heads = LocalHeads::kOther;
+              }),
       case_of("translation", of_translation),
       case_of("translation_stored",
               [](Config& c) {

@@ -11,10 +11,10 @@ namespace {
 
 // One (row, head), from the last position to the first: how many of its bucket
 // a round has met says whether its window reaches further.
-void look_back(const BeamSeenArgs& args, int64_t row, int64_t head) {
-  const int64_t row_head = row * args.heads + head;
-  const uint16_t* own = args.own + row_head * args.rounds;
-  uint8_t* seen = args.seen + row_head * args.position;
+void look_back(const BeamSeenArgs& args, int64_t row, int64_t head,
+               uint8_t* seen) {
+  const uint16_t* own =
+      args.own + (row * args.hashed_heads + head) * args.rounds;
   std::vector<int64_t> met(static_cast<std::size_t>(args.rounds), 0);
   for (int64_t p = args.position - 1; p >= 0; --p) {
     const uint16_t* buckets = args.buckets.at(p, args.slots.of(p, row), head);
@@ -25,6 +25,14 @@ void look_back(const BeamSeenArgs& args, int64_t row, int64_t head) {
     }
     seen[p] = found ? 1 : 0;
   }
+}
+
+void find_seen(const BeamSeenArgs& args, int64_t row, int64_t head) {
+  uint8_t* seen = args.seen + (row * args.heads + head) * args.position;
+  if (head < args.hashed_heads) return look_back(args, row, head, seen);
+  const int64_t unseen = std::max<int64_t>(0, args.position - args.near_window);
+  std::fill_n(seen, unseen, uint8_t{0});
+  std::fill(seen + unseen, seen + args.position, uint8_t{1});
 }
 
 }  // namespace
@@ -45,7 +53,7 @@ void beam_seen(const BeamSeenArgs& args) {
   const int64_t tasks = args.rows * args.heads;
   parallel_tasks_if(tasks * args.position * args.rounds >= kWorthwhile, tasks,
                     [&](int64_t task) {
-                      look_back(args, task / args.heads, task % args.heads);
+                      find_seen(args, task / args.heads, task % args.heads);
                     });
 }
 

@@ -181,11 +181,16 @@ __global__ void __launch_bounds__(kSeenThreads)
   const BeamHead own(blockIdx.x, args.heads);
   uint8_t* seen = args.seen + own.row_head * args.position;
   const int me = static_cast<int>(threadIdx.x);
+  const bool hashes = own.head < args.hashed_heads;
+  const int64_t window = hashes ? args.local_window : args.near_window;
   for (int64_t p = me; p < args.position; p += kSeenThreads) {
-    seen[p] = args.position - p <= args.local_window ? 1 : 0;
+    seen[p] = args.position - p <= window ? 1 : 0;
   }
+  if (!hashes) return;
+  const uint16_t* buckets =
+      args.own + (own.row * args.hashed_heads + own.head) * args.rounds;
   for (int64_t r = 0; r < args.rounds; ++r) {
-    const uint16_t bucket = args.own[own.row_head * args.rounds + r];
+    const uint16_t bucket = buckets[r];
     int64_t met = 0;
     for (int64_t last = args.position; last > 0 && met < args.window;
          last -= kSeenThreads) {
