@@ -51,7 +51,8 @@ class BeamWalk {
         at::full({static_cast<int64_t>(parents.size())}, position_,
                  at::TensorOptions(device).dtype(at::kLong));
     auto y = model_.stack().begin(
-        model_.embed_at(copied_to(tokens, device), position).unsqueeze(1));
+        model_.embed_next(copied_to(tokens, device).unsqueeze(1), position)
+            .unsqueeze(1));
     model_.stack().for_each_branch(
         model_.stack().count(),
         [&](const BranchPlace& at, const AttentionLayer&) {
