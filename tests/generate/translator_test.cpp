@@ -1,5 +1,6 @@
 #include "reformer/generate/translator.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/log_softmax.h>
 #include <gtest/gtest.h>
