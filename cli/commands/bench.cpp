@@ -4,6 +4,7 @@
 #include "cli/bench/generate.h"
 #include "cli/bench/peak.h"
 #include "cli/bench/train.h"
+#include "cli/bench/translate.h"
 
 namespace reformer::cli {
 
@@ -13,6 +14,7 @@ void add_bench(CLI::App& app, Action& action) {
   add_bench_generate(bench, action);
   add_bench_peak(bench, action);
   add_bench_train(bench, action);
+  add_bench_translate(bench, action);
 }
 
 }  // namespace reformer::cli

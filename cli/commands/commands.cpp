@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "cli/commands/average.h"
 #include "cli/commands/bench.h"
 #include "cli/commands/bleu.h"
 #include "cli/commands/eval.h"
@@ -13,6 +14,7 @@
 #include "cli/commands/settings.h"
 #include "cli/commands/tokenizer.h"
 #include "cli/commands/train.h"
+#include "cli/commands/translate.h"
 #include "reformer/version.h"
 
 namespace reformer::cli {
@@ -23,7 +25,9 @@ void add_commands(CLI::App& app, Action& action) {
   add_train(app, action);
   add_eval(app, action);
   add_export(app, action);
+  add_average(app, action);
   add_generate(app, action);
+  add_translate(app, action);
   add_bleu(app, action);
   add_tokenizer(app, action);
   add_plot(app, action);

@@ -17,8 +17,12 @@
 #include "cli/screen/output.h"
 #include "cli/screen/progress.h"
 #include "cli/screen/table.h"
+#include "cli/translate/translate_split.h"
+#include "cli/translate/translation_options.h"
 #include "reformer/base/errors.h"
 #include "reformer/io/checkpoint.h"
+#include "reformer/kernels/top_tokens.h"
+#include "reformer/model/encoder_decoder.h"
 #include "reformer/model/prediction.h"
 #include "reformer/tasks/task_tokenizer.h"
 #include "reformer/train/repeats.h"
@@ -41,6 +45,8 @@ struct EvalOptions {
   std::string device = "auto";
   int64_t threads = 0;
   bool json = false;
+  int64_t beam = 4;  // 0: no translations
+  double length_penalty = 0.6;
 };
 
 // What is evaluated at a time.
@@ -230,7 +236,32 @@ class Eval {
   void evaluate_whole(const Task& task, const Point& point) {
     const auto e = evaluate(*model_, task, split_, options_.batches,
                             point.rounds, progress_of(point));
-    report_.json(line_of(reported(task, point, e)));
+    auto row = reported(task, point, e);
+    if (translates(task)) add_bleu(task, point, row);
+    report_.json(line_of(row));
+  }
+
+  // BLEU is of the whole split.
+  bool translates(const Task& task) const {
+    return checkpoint_.config.model.encoder_layers > 0 && task.tokenizer() &&
+           options_.beam > 0 && options_.batches == 0;
+  }
+
+  void add_bleu(const Task& task, const Point& point,
+                nlohmann::ordered_json& row) {
+    TranslatorConfig config;
+    config.beam = options_.beam;
+    config.length_penalty = options_.length_penalty;
+    config.batch = translation_batch(device_);
+    config.rounds = point.rounds;
+    const auto found = translate_split(
+        static_cast<const EncoderDecoder&>(*model_), task, split_, config,
+        TimedProgress(report_, "translating lines"));
+    report_.text(found.line() + "\n");
+    row["bleu"] = found.bleu.score;
+    row["bleu_signature"] = found.signature();
+    row["beam"] = options_.beam;
+    row["length_penalty"] = options_.length_penalty;
   }
 
   // The line of text is out, the row of JSON is returned.
@@ -392,6 +423,19 @@ void add_eval(CLI::App& app, Action& action) {
   command.add_option("--png", options->png, "draw that: a .png or .svg")
       ->check(not_empty())
       ->type_name("FILE");
+  command
+      .add_option("--beam", options->beam,
+                  "of a translation model: hypotheses that translations are "
+                  "searched with, for BLEU, which is of all --batches; 0: none")
+      ->check(whole_number(0, kernels::kMaxTopTokens - 1))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      .add_option("--length-penalty", options->length_penalty,
+                  "of these: as translate's")
+      ->check(number(-100, 100))
+      ->type_name("A")
+      ->capture_default_str();
   add_set_option(command, options->assignments);
   add_machine_options(command, options->device, options->threads);
   command.add_flag("--json", options->json, "one JSON object a line on stdout");

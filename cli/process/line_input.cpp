@@ -1,5 +1,6 @@
 #include "cli/process/line_input.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -17,22 +18,35 @@ namespace {
 constexpr const char* kAsk = "> ";
 constexpr const char* kHowToLeave = "\n(Ctrl-D ends the session)\n";
 
-[[noreturn]] void throw_unreadable() {
-  throw Error(std::string("cannot read standard input: ") +
-              std::strerror(errno));
+[[noreturn]] void throw_unreadable(const std::string& name) {
+  throw Error("cannot read " + name + ": " + std::strerror(errno));
 }
 
 }  // namespace
 
 LineInput::LineInput()
-    : typed_(isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1) {
+    : file_(STDIN_FILENO),
+      name_("standard input"),
+      typed_(isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1) {
   stop_requested();  // installs the handlers
+}
+
+LineInput::LineInput(const std::string& path)
+    : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+      name_(path),
+      typed_(false) {
+  if (file_ < 0) throw_unreadable(name_);
+  stop_requested();
+}
+
+LineInput::~LineInput() {
+  if (file_ > STDERR_FILENO) close(file_);
 }
 
 // Until there is something to read; whether there will be. A signal ends poll,
 // which read may not notice.
 bool LineInput::wait() {
-  pollfd input{STDIN_FILENO, POLLIN, 0};
+  pollfd input{file_, POLLIN, 0};
   constexpr int kMilliseconds = 200;  // for a signal just before poll
   while (true) {
     if (stop_requested()) {
@@ -43,8 +57,13 @@ bool LineInput::wait() {
     }
     const int ready = poll(&input, 1, kMilliseconds);
     if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) throw_unreadable();
+    if (ready < 0 && errno != EINTR) throw_unreadable(name_);
   }
+}
+
+bool LineInput::is_ready() const {
+  pollfd input{file_, POLLIN, 0};
+  return poll(&input, 1, /*milliseconds=*/0) > 0;
 }
 
 bool LineInput::fill() {
@@ -52,9 +71,9 @@ bool LineInput::fill() {
   char bytes[4096];
   ssize_t n = -1;
   do {
-    n = read(STDIN_FILENO, bytes, sizeof bytes);
+    n = read(file_, bytes, sizeof bytes);
   } while (n < 0 && errno == EINTR);
-  if (n < 0) throw_unreadable();
+  if (n < 0) throw_unreadable(name_);
   buffer_.append(bytes, static_cast<size_t>(n));
   return n > 0;
 }
@@ -77,6 +96,21 @@ std::optional<std::string> LineInput::next() {
   if (typed_ && buffer_.empty()) print("\n");  // after the mark of the question
   if (buffer_.empty() || stop_requested()) return std::nullopt;
   return taken(buffer_.size(), buffer_.size());
+}
+
+std::vector<std::string> LineInput::next_lines(std::size_t most) {
+  std::vector<std::string> lines;
+  auto line = next();
+  while (line) {
+    lines.push_back(std::move(*line));
+    if (typed_ || lines.size() >= most) break;
+    while (buffer_.find('\n') == std::string::npos && !at_end_ && is_ready()) {
+      at_end_ = !fill();
+    }
+    const bool there = buffer_.find('\n') != std::string::npos || at_end_;
+    line = there ? next() : std::nullopt;
+  }
+  return lines;
 }
 
 }  // namespace reformer::cli

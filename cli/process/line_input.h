@@ -1,8 +1,10 @@
-// Lines of standard input, for a conversation.
+// Lines of standard input, for a conversation or as they come, or of a file.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace reformer::cli {
 
@@ -13,9 +15,18 @@ class LineInput {
  public:
   LineInput();
 
-  // Without its end; none after the last. Throws Error where standard input
-  // cannot be read.
+  // Of a file. Throws Error that names it where it cannot be opened.
+  explicit LineInput(const std::string& path);
+  ~LineInput();
+  LineInput(const LineInput&) = delete;
+  LineInput& operator=(const LineInput&) = delete;
+
+  // Without its end; none after the last. Throws Error where it cannot be read.
   std::optional<std::string> next();
+
+  // Waits for one line, and takes up to `most` that are there by then; none
+  // after the last.
+  std::vector<std::string> next_lines(std::size_t most);
 
   bool typed() const { return typed_; }
 
@@ -24,6 +35,10 @@ class LineInput {
   bool fill();
   std::string taken(size_t n, size_t with_end);
 
+  bool is_ready() const;
+
+  int file_;
+  std::string name_;
   bool typed_;
   bool at_end_ = false;
   std::string buffer_;  // read, and not asked for yet

@@ -4,9 +4,9 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
-#include <algorithm>
+#include <charconv>
 #include <exception>
-#include <filesystem>
+#include <optional>
 
 #include "reformer/base/errors.h"
 #include "reformer/data/byte_file.h"
@@ -40,9 +40,15 @@ std::string with_spaces(std::string piece) {
   return piece;
 }
 
-// "<0x0A>"
-char byte_of(const std::string& piece) {
-  return static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16));
+// Of "<0x0A>"; nothing where it is no such piece.
+std::optional<char> byte_of(const std::string& piece) {
+  int byte = 0;
+  const char* digits = piece.data() + 3;
+  if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>' ||
+      std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
+    return {};
+  }
+  return static_cast<char>(byte);
 }
 
 class SentencePieceTokenizer : public Tokenizer {
@@ -83,7 +89,7 @@ class SentencePieceTokenizer : public Tokenizer {
     const int id = id_of(token);
     if (processor_.IsControl(id)) return "";
     const std::string& piece = processor_.IdToPiece(id);
-    if (processor_.IsByte(id)) return std::string(1, byte_of(piece));
+    if (processor_.IsByte(id)) return std::string(1, *byte_of(piece));
     if (processor_.IsUnknown(id)) return processor_.DecodeIds({id});
     return with_spaces(piece);
   }
@@ -108,9 +114,12 @@ class SentencePieceTokenizer : public Tokenizer {
     require(count >= 2 && count <= kMostPieces, name, ": a tokenizer of 2 to ",
             kMostPieces, " pieces is required, this one has ", count);
     for (int id = 0; id < count; ++id) {
-      const auto size = std::ssize(processor_.IdToPiece(id));
-      require(size <= kLongestPiece, name, ": pieces of at most ",
-              kLongestPiece, " bytes are required, number ", id, " has ", size);
+      const std::string& piece = processor_.IdToPiece(id);
+      require(std::ssize(piece) <= kLongestPiece, name, ": pieces of at most ",
+              kLongestPiece, " bytes are required, number ", id, " has ",
+              piece.size());
+      require(!processor_.IsByte(id) || byte_of(piece).has_value(), name,
+              ": the byte piece number ", id, " is not of the form <0x0A>");
     }
     for (const int id :
          {processor_.unk_id(), processor_.bos_id(), processor_.eos_id()}) {

@@ -7,6 +7,7 @@
 
 #include "reformer/base/errors.h"
 #include "reformer/base/interruption.h"
+#include "reformer/generate/decoded_attention.h"
 #include "reformer/model/parts.h"
 #include "reformer/ops/checks.h"
 #include "reformer/ops/lsh_buckets.h"
@@ -21,18 +22,11 @@ constexpr const char* kOp = "decoder";
 // than a second at a width of 1024 on two cores.
 constexpr int64_t kPart = 16384;
 
-LshConfig decoding_config(const AttentionLayer& layer, const Pass& pass) {
-  LshConfig config = layer.lsh();
-  config.window = Window::kTrailing;
-  if (pass.rounds > 0) config.rounds = pass.rounds;
-  return config;
-}
-
 }  // namespace
 
 AttentionCache::AttentionCache(const AttentionLayer& layer, int64_t batch,
                                const Pass& pass, const Placement& placement)
-    : layer_(layer), pass_(pass), lsh_(decoding_config(layer, pass)) {
+    : layer_(layer), pass_(pass), lsh_(decoding_lsh(layer, pass)) {
   const int64_t hashed = is_lsh() ? layer.hashed_heads() : 0;
   const int64_t others = layer.heads() - hashed;
   if (hashed > 0) groups_.push_back(group(0, hashed, true, batch, placement));
@@ -67,7 +61,7 @@ AttentionCache::HeadGroup AttentionCache::group(
       first, count, KeyValueCache(config),
       BucketHistory({batch, count, rounds, lsh_.n_buckets, lsh_.chunk_length},
                     placement.device),
-      earlier(hashed)};
+      earlier_positions(layer_, hashed)};
 }
 
 void AttentionCache::require_buckets(const at::Tensor& buckets,
@@ -145,20 +139,6 @@ void AttentionCache::read(const at::Tensor& x,
     interruption_point();
     y.narrow(1, at, n).add_(layer_.join(attended.narrow(2, at, n)));
   });
-}
-
-// What a group's heads see, LSH rounds aside.
-EarlierPositions AttentionCache::earlier(bool hashed) const {
-  const auto kind = layer_.kind();
-  if (kind == AttentionKind::kFull)
-    return {EarlierPositions::kAll, 0, /*itself=*/true};
-  if (kind == AttentionKind::kFullSharedQk) return {EarlierPositions::kAll};
-  if (kind == AttentionKind::kLsh) {
-    return {hashed ? lsh_.local_window : layer_.near_window()};
-  }
-  const int64_t m = lsh_.chunk_length;  // local
-  const bool trailing = layer_.lsh().window == Window::kTrailing;
-  return {m, trailing ? 0 : m};  // chunks: one's own and the previous one
 }
 
 bool AttentionCache::extend() {

@@ -67,7 +67,6 @@ class AttentionCache {
                   const Placement& placement) const;
   Projected project(const at::Tensor& x) const;
   void hash(const at::Tensor& q, at::Tensor& buckets) const;
-  EarlierPositions earlier(bool hashed) const;
 
   const AttentionLayer& layer_;
   Pass pass_;

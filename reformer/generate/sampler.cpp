@@ -65,12 +65,19 @@ std::vector<Candidate> candidates(std::span<const double> logits,
     all.push_back({static_cast<int64_t>(token),
                    weight_of(logits[token], best, config.temperature)});
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Candidate& a, const Candidate& b) {
-                     return a.probability > b.probability;
-                   });
   const int64_t top_k = config.temperature == 0 ? 1 : config.top_k;
-  if (top_k > 0) all.resize(std::min<std::size_t>(all.size(), top_k));
+  const auto kept =
+      top_k > 0 ? std::min<std::size_t>(all.size(), top_k) : all.size();
+  const auto comes_first = [](const Candidate& a, const Candidate& b) {
+    return a.probability != b.probability ? a.probability > b.probability
+                                          : a.token < b.token;
+  };
+  if (kept < all.size()) {
+    std::nth_element(all.begin(), all.begin() + static_cast<long>(kept),
+                     all.end(), comes_first);
+  }
+  all.resize(kept);
+  std::sort(all.begin(), all.end(), comes_first);
   normalise(all);
   if (config.top_p < 1) keep_top_p(all, config.top_p);
   return all;
@@ -119,12 +126,16 @@ double Sampler::uniform(int64_t row) const {
 }
 
 at::Tensor Sampler::draw(const at::Tensor& logits,
-                         const std::vector<std::vector<int64_t>>& texts) {
+                         const std::vector<std::vector<int64_t>>& texts,
+                         const std::vector<int64_t>& rows) {
   require(logits.dim() == 2 && logits.size(1) >= 1, kOp,
           ": logits must be [batch, vocabulary], got sizes ", logits.sizes());
   require(texts.empty() || static_cast<int64_t>(texts.size()) == logits.size(0),
           kOp, ": a text for each of ", logits.size(0), " rows is required, ",
           "got ", texts.size());
+  require(rows.empty() || static_cast<int64_t>(rows.size()) == logits.size(0),
+          kOp, ": a number of each of ", logits.size(0), " rows is required, ",
+          "got ", rows.size());
   auto exact = logits.cpu().to(at::kDouble).contiguous();
   if (exact.is_alias_of(logits)) exact = exact.clone();  // the caller's stay
   const auto vocabulary = static_cast<std::size_t>(exact.size(1));
@@ -133,8 +144,8 @@ at::Tensor Sampler::draw(const at::Tensor& logits,
     const std::span<double> of_row{
         exact.mutable_data_ptr<double>() + row * exact.size(1), vocabulary};
     if (!texts.empty()) penalise_repetition(of_row, texts[row], config_);
-    tokens.mutable_data_ptr<int64_t>()[row] =
-        token_at(candidates(of_row, config_), uniform(row));
+    tokens.mutable_data_ptr<int64_t>()[row] = token_at(
+        candidates(of_row, config_), uniform(rows.empty() ? row : rows[row]));
   }
   ++drawn_;
   return tokens;

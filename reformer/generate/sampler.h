@@ -51,9 +51,12 @@ class Sampler {
   //   logits   [batch, vocabulary]  float32 or float64, on any device: one
   //            small copy, which waits for a GPU
   //   texts    [batch]: what came before, for the penalty; none: no penalty
+  //   rows     [batch]: which rows these are, where some have left the batch;
+  //            none: 0, 1, ...
   //   returns  [batch] int64, on the CPU
   at::Tensor draw(const at::Tensor& logits,
-                  const std::vector<std::vector<int64_t>>& texts = {});
+                  const std::vector<std::vector<int64_t>>& texts = {},
+                  const std::vector<int64_t>& rows = {});
 
  private:
   double uniform(int64_t row) const;

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -16,6 +17,7 @@
 #include "reformer/model/parameter_gradients.h"
 #include "reformer/model/parts.h"
 #include "reformer/ops/linear.h"
+#include "reformer/ops/top_tokens.h"
 
 namespace reformer {
 namespace {
@@ -112,6 +114,31 @@ at::Tensor LanguageHead::logits(const Streams& y) const {
   return norm_linear(joined(y, join_), {norm_weight_, norm_bias_},
                      {{weight(), bias_}},
                      {placement_.compute, placement_.type})[0];
+}
+
+at::Tensor LanguageHead::top_tokens(const Streams& y, int64_t k,
+                                    int64_t besides) const {
+  const at::NoGradGuard no_grad;
+  if (!placement_.device.is_cpu()) {
+    return reformer::top_tokens(as_matrix(logits(y)), k, besides);
+  }
+  constexpr int64_t kPartElements = 1 << 18;  // 1 MiB of float32
+  const auto rows = as_matrix(layer_norm(joined(y, join_), norm_weight_,
+                                         norm_bias_, placement_.compute));
+  const auto matrix = weight().to(placement_.compute);
+  const auto bias = bias_.to(placement_.compute);
+  const int64_t n_rows = rows.size(0);
+  const int64_t most =
+      std::clamp<int64_t>(kPartElements / n_rows, 1024, model_.vocabulary);
+  TopTokens top(n_rows, k, besides, placement_.compute);
+  auto part = at::empty({n_rows * most}, rows.options());
+  for_each_part(model_.vocabulary, most, [&](int64_t at, int64_t n) {
+    auto logits = part.narrow(0, 0, n_rows * n).view({n_rows, n});
+    at::addmm_out(logits, bias.narrow(0, at, n), rows,
+                  matrix.narrow(0, at, n).t());
+    top.add(logits);
+  });
+  return top.result();
 }
 
 at::Tensor LanguageHead::loss(const Streams& y, const at::Tensor& tokens,

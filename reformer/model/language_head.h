@@ -52,6 +52,11 @@ class LanguageHead {
   // Logits [batch, length, vocabulary] of LN(joined(Y1, Y2)) W + b.
   at::Tensor logits(const Streams& y) const;
 
+  // The most probable tokens after the one position that y has of each row:
+  // ops/top_tokens' of logits. On a CPU a part of the vocabulary at a time,
+  // which stays in the caches.
+  at::Tensor top_tokens(const Streams& y, int64_t k, int64_t besides) const;
+
   //   y        the stack's output
   //   tokens  [batch, length] int64: what each position should predict
   //   loss_mask  [batch, length] bool: which count

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reformer/config/config.h"
+#include "reformer/data/bitext.h"
 #include "reformer/data/cache.h"
 #include "reformer/data/data_identity.h"
 #include "reformer/data/tokenizer.h"
@@ -54,6 +55,10 @@ class Task {
 
   // What its tokens are written with; null: bytes, or numbers.
   virtual std::shared_ptr<const Tokenizer> tokenizer() const { return nullptr; }
+
+  // The lines of a split and their translations in their order, all of them,
+  // empty ones too; none where the task is no translation.
+  virtual std::vector<LinePair> lines(Split /*split*/) const { return {}; }
 
   // Of what training and validation read; none where batches are made up. May
   // read all of it once.

@@ -44,9 +44,7 @@ class TranslationTask : public Task {
     return tokenizer_;
   }
   std::vector<DataIdentity> data() const override;
-
-  // The lines of a split in their order, all of them, empty ones too.
-  std::vector<LinePair> lines(Split split) const;
+  std::vector<LinePair> lines(Split split) const override;
 
  private:
   struct Source {  // a setting's data

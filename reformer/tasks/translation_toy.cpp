@@ -86,6 +86,16 @@ Batch TranslationToyTask::evaluation_batch(Split split, int64_t index) const {
   return batch_of(sentences);
 }
 
+std::vector<LinePair> TranslationToyTask::lines(Split split) const {
+  std::vector<LinePair> pairs;
+  for (int64_t i = 0; i < kExamples; ++i) {
+    const auto words = sentence(row_key(seed_, draw_of(split), i, 0));
+    pairs.push_back({tokenizer_->decode(words),
+                     tokenizer_->decode(toy_translation(words, words_))});
+  }
+  return pairs;
+}
+
 double TranslationToyTask::metric_of(double mean_loss) const {
   return std::exp(mean_loss);
 }

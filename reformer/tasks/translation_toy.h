@@ -29,6 +29,7 @@ class TranslationToyTask : public Task {
   std::shared_ptr<const Tokenizer> tokenizer() const override {
     return tokenizer_;
   }
+  std::vector<LinePair> lines(Split split) const override;
 
  private:
   std::vector<int64_t> sentence(PhiloxKey key) const;

@@ -220,5 +220,24 @@ TEST(Sampler, RefusesImpossibleSettings) {
   EXPECT_THROW(Sampler(settings(NAN, 0, 1)), Error);
 }
 
+TEST(Sampler, RowsDrawTheSameWhenOthersHaveLeft) {
+  SamplerConfig config = settings(1, 0, 1);
+  config.seed = 11;
+  const auto row = one_row(kLogits);
+  const auto four = at::stack({row[0], row[0], row[0], row[0]});
+  Sampler all(config);
+  Sampler fewer(config);
+  bool differ = false;
+  for (int i = 0; i < 20; ++i) {
+    const auto expected = all.draw(four);
+    const auto found = fewer.draw(four.narrow(0, 0, 2), {}, {3, 1});
+    EXPECT_EQ(found[0].item<int64_t>(), expected[3].item<int64_t>());
+    EXPECT_EQ(found[1].item<int64_t>(), expected[1].item<int64_t>());
+    differ = differ || !found[0].equal(expected[0]);
+  }
+  EXPECT_TRUE(differ);
+  EXPECT_THROW(fewer.draw(four, {}, {0}), Error);
+}
+
 }  // namespace
 }  // namespace reformer

@@ -2,9 +2,9 @@
 
     bleu_test.py PROGRAM
 
-On newstest2013 and 2014 where REFORMER_DATA (or /work/shared/data) has them,
-else on made lines alone; and on lines of any characters. Ends with 77, which
-skips it, where sacreBLEU is not installed.
+On newstest2013 and 2014 where REFORMER_DATA, or shared/data beside the
+repository, has a folder newstest of them; and on lines of any characters. Ends
+with 77, which skips it, where sacreBLEU is not installed.
 """
 import os
 import pathlib
@@ -24,7 +24,9 @@ except ImportError as missing:
     sys.exit(77)
 
 PROGRAM = sys.argv.pop(1) if len(sys.argv) > 1 else "build/reformer"
-DATA = pathlib.Path(os.environ.get("REFORMER_DATA", "/work/shared/data"))
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+DATA = pathlib.Path(os.environ.get("REFORMER_DATA",
+                                   PROJECT.parent / "shared/data"))
 DIGITS = 12
 VARIANTS = [(tokenize, lowercase) for tokenize in ("13a", "intl")
             for lowercase in (False, True)]

@@ -4,6 +4,7 @@
 #include "reformer/base/errors.h"
 #include "reformer/kernels/adafactor.h"
 #include "reformer/kernels/attend_next.h"
+#include "reformer/kernels/beam_attention.h"
 #include "reformer/kernels/bucket_history.h"
 #include "reformer/kernels/bucket_sort.h"
 #include "reformer/kernels/counter_dropout.h"
@@ -20,6 +21,7 @@
 #include "reformer/kernels/lsh_rotations.h"
 #include "reformer/kernels/rotary.h"
 #include "reformer/kernels/small_gemm.h"
+#include "reformer/kernels/top_tokens.h"
 
 namespace reformer::kernels::cuda {
 namespace {
@@ -101,5 +103,12 @@ void interval_attention(const IntervalAttentionArgs<float>&, void*) {
 void interval_attention_grad(const IntervalAttentionGradArgs<float>&, void*) {
   absent();
 }
+
+int64_t beam_attention_workspace(const BeamAttentionArgs<float>&) { absent(); }
+int64_t beam_attention_workspace(const BeamAttentionArgs<Bf16>&) { absent(); }
+void beam_attention(const BeamAttentionArgs<float>&, void*, void*) { absent(); }
+void beam_attention(const BeamAttentionArgs<Bf16>&, void*, void*) { absent(); }
+void beam_seen(const BeamSeenArgs&, void*) { absent(); }
+void top_tokens(const CudaTopTokensArgs&, void*) { absent(); }
 
 }  // namespace reformer::kernels::cuda
