@@ -30,7 +30,7 @@ TINY_TEXT = TINY + sets("model.d_head=8", "lsh.chunk_length=8", "train.batch=2",
                         "train.length=32", "train.steps=3")
 TINY_PAIRS = TINY + sets("model.encoder_layers=1", "model.vocabulary=330",
                          "train.length=40", "train.batch_tokens=400",
-                         "train.evaluate_every=0")
+                         "train.evaluate_every=0", "train.schedule=constant")
 
 
 class TranslationTest(unittest.TestCase):
