@@ -45,6 +45,13 @@ Pass evaluation_pass(const Config& config) {
           /*training=*/false, /*rounds=*/0};
 }
 
+void require_language_model(const Config& config) {
+  require(config.model.encoder_layers == 0,
+          "model.encoder_layers: 0 is required, this is for language models; "
+          "got ",
+          config.model.encoder_layers);
+}
+
 }  // namespace
 
 struct Model::Impl {
@@ -102,6 +109,7 @@ Model& Model::operator=(Model&&) noexcept = default;
 Model::Model(const ModelOptions& options, const std::string& device)
     : impl_(std::make_unique<Impl>()) {
   impl_->config = config_of(options);
+  require_language_model(impl_->config);
   impl_->learner = std::make_unique<Learner>(
       impl_->config,
       placement_on(choose_device(device), impl_->config.train.precision));
@@ -111,6 +119,7 @@ Model Model::load(const std::string& directory, const std::string& device,
                   ModelUse use) {
   const auto where = choose_device(device);
   const auto checkpoint = load_best_checkpoint(directory);
+  require_language_model(checkpoint.config);
   auto impl = std::make_unique<Impl>();
   impl->config = checkpoint.config;
   impl->steps = checkpoint.step;

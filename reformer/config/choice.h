@@ -26,9 +26,10 @@ template <class E>
 class Choice {
  public:
   explicit(false) Choice(E value) : value_(value) {}
-  // Throws Error for an unknown name.
-  explicit(false) Choice(const std::string& name)
-      : value_(static_cast<E>(choices::place_of(name, Names::key, Names::names,
+  // Throws Error for an unknown name, in which `key` is the setting.
+  explicit(false) Choice(const std::string& name,
+                         std::string_view key = ChoiceNames<E>::key)
+      : value_(static_cast<E>(choices::place_of(name, key, Names::names,
                                                 std::size(Names::names)))) {}
   explicit(false) Choice(const char* name) : Choice(std::string(name)) {}
 

@@ -6,11 +6,11 @@
 
 namespace reformer {
 
-AttentionKinds::AttentionKinds(const std::string& names) {
+AttentionKinds::AttentionKinds(const std::string& names, std::string_view key) {
   std::istringstream rest(names + ",");
   for (std::string name; std::getline(rest, name, ',');) {
     std::erase(name, ' ');
-    kinds_.push_back(Choice<AttentionKind>(name));
+    kinds_.push_back(Choice<AttentionKind>(name, key));
   }
 }
 

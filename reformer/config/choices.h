@@ -84,8 +84,10 @@ struct ChoiceNames<TaskKind> {
 class AttentionKinds {
  public:
   explicit(false) AttentionKinds(AttentionKind all) : kinds_{all} {}
-  // Names between commas; throws Error for an unknown one.
-  explicit(false) AttentionKinds(const std::string& names);
+  // Names between commas; throws Error for an unknown one, as Choice does.
+  explicit(false)
+      AttentionKinds(const std::string& names,
+                     std::string_view key = ChoiceNames<AttentionKind>::key);
   explicit(false) AttentionKinds(const char* names)
       : AttentionKinds(std::string(names)) {}
 

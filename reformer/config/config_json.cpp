@@ -55,7 +55,7 @@ void assign(const char* key, Choice<E>& setting, const Json& value) {
 
 void assign(const char* key, AttentionKinds& setting, const Json& value) {
   require_type(value.is_string(), key, "a string", value);
-  setting = value.get<std::string>();
+  setting = AttentionKinds(value.get<std::string>(), key);
 }
 
 void assign(const char* key, std::vector<int64_t>& setting, const Json& value) {

@@ -24,14 +24,6 @@ constexpr int64_t kFewElements = int64_t{1} << 24;
 // Kernels are loaded and libraries choose theirs when they first run.
 constexpr int64_t kStepsBeforeCapture = 2;
 
-// Of all tensors that a model reads; where they change from step to step,
-// nothing that was captured would fit.
-std::vector<std::vector<int64_t>> sizes_of(const Batch& batch) {
-  std::vector<std::vector<int64_t>> sizes{batch.tokens.sizes().vec()};
-  if (batch.source.defined()) sizes.push_back(batch.source.sizes().vec());
-  return sizes;
-}
-
 // As they are counted in tokens a second: of translation the real ones of
 // source and target.
 int64_t tokens_of(const Batch& batch) {
@@ -145,10 +137,19 @@ at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
   return at::cat({sums, norm.view(1)});
 }
 
+Learner::Shape Learner::shape_of(const WeighedBatch& weighed) {
+  Shape shape{{weighed.batch.tokens.sizes().vec()}, weighed.scale};
+  if (weighed.batch.source.defined()) {
+    shape.sizes.push_back(weighed.batch.source.sizes().vec());
+  }
+  return shape;
+}
+
+// Not where batches change from step to step: hardly one would fit.
 bool Learner::worth_capturing(const std::vector<WeighedBatch>& batches) const {
   if (model_->placement().device.is_cpu() ||
       train_.cuda_graph == GraphUse::kOff || offload_ || batches.size() != 1 ||
-      !capturable_ || sizes_of(batches[0].batch) != last_sizes_) {
+      !capturable_ || shape_of(batches[0]) != last_) {
     return false;
   }
   const int64_t numbers =
@@ -182,7 +183,7 @@ StepGradients Learner::gradients(const std::vector<Batch>& batches,
   const auto numbers = replay ? captured_->replay(parts[0], pass(step))
                               : compute(parts, pass(step));
   if (!replay) ++computed_;
-  last_sizes_ = sizes_of(batches.back());
+  last_ = shape_of(parts.back());
   StepGradients result;
   result.step = step;
   for (const auto& batch : batches) result.tokens += tokens_of(batch);

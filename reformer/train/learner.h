@@ -74,6 +74,14 @@ class Learner {
   Optimizer& optimizer() { return *optimizer_; }
 
  private:
+  // What a captured step is bound to.
+  struct Shape {
+    std::vector<std::vector<int64_t>> sizes;
+    double scale = 0;
+    bool operator==(const Shape&) const = default;
+  };
+  static Shape shape_of(const WeighedBatch& batch);
+
   at::Tensor compute(const std::vector<WeighedBatch>& batches,
                      const Pass& pass);
   bool worth_capturing(const std::vector<WeighedBatch>& batches) const;
@@ -85,8 +93,8 @@ class Learner {
   std::unique_ptr<ParameterOffload> offload_;  // by train.parameters
   std::unique_ptr<CapturedGradients> captured_;
   double time_share_ = 0;
-  int64_t computed_ = 0;                          // steps, as they came
-  std::vector<std::vector<int64_t>> last_sizes_;  // of the last one's batch
+  int64_t computed_ = 0;  // steps, as they came
+  Shape last_;            // of the last step's batch
   bool capturable_ = true;
 };
 

@@ -335,8 +335,8 @@ TEST(CheckConfig, SizesThatAreTooLargeTogetherAreErrors) {
 }
 
 TEST(CheckConfig, RatesHaveRanges) {
-  for (const char* key :
-       {"model.dropout", "train.beta1", "train.beta2", "train.momentum"}) {
+  for (const char* key : {"model.dropout", "train.beta1", "train.beta2",
+                          "train.momentum", "train.label_smoothing"}) {
     for (const char* value : {"=-0.1", "=1", "=1.5"}) {
       expect_contains(check_error_of({std::string(key) + value}),
                       std::string(key) + ": at least 0 and less than 1");
@@ -359,7 +359,8 @@ TEST(CheckConfig, RatesAreFinite) {
     for (double TrainConfig::*rate :
          {&TrainConfig::learning_rate, &TrainConfig::epsilon,
           &TrainConfig::weight_decay, &TrainConfig::beta1, &TrainConfig::beta2,
-          &TrainConfig::momentum, &TrainConfig::clip, &TrainConfig::minutes}) {
+          &TrainConfig::momentum, &TrainConfig::clip, &TrainConfig::minutes,
+          &TrainConfig::label_smoothing}) {
       Config config;
       config.train.*rate = bad;
       EXPECT_THROW(check(config), Error);
@@ -388,13 +389,33 @@ TEST(CheckConfig, SuccessorHeadsAreSomeAndLeaveSomeToTurn) {
   EXPECT_EQ(successor_heads(config.model), config.model.heads);
 }
 
+TEST(CheckConfig, AnEncoderIsForTranslationAlone) {
+  const std::string toy = "task.name=translation-toy";
+  EXPECT_EQ(check_error_of({toy, "model.encoder_layers=2"}), "no error");
+  EXPECT_EQ(check_error_of({"task.name=none", "model.encoder_layers=2"}),
+            "no error");
+  expect_contains(check_error_of({toy}),
+                  "model.encoder_layers: at least 1 is required by "
+                  "translation-toy");
+  expect_contains(check_error_of({"model.encoder_layers=2"}),
+                  "model.encoder_layers: 0 is required by text");
+  expect_contains(check_error_of({"model.encoder_layers=-1"}),
+                  "model.encoder_layers: an integer from 0");
+  expect_contains(check_error_of({toy, "model.encoder_layers=1",
+                                  "model.encoder_attention=full,lsh"}),
+                  "model.encoder_attention: at most model.encoder_layers = 1");
+  expect_contains(check_error_of({"model.share_embeddings=true"}),
+                  "model.share_embeddings: false is required");
+}
+
 TEST(CheckConfig, NamesAreAmongTheKnownOnes) {
   EXPECT_EQ(check_error_of({"model.attention=lsh,lhs"}),
             "model.attention: one of full, full_shared_qk, local, lsh is "
             "required, got 'lhs'");
   for (const char* key :
-       {"task.name", "model.attention", "model.block", "model.activation",
-        "model.positions", "train.optimizer", "train.schedule"}) {
+       {"task.name", "model.attention", "model.encoder_attention",
+        "model.block", "model.activation", "model.positions", "train.optimizer",
+        "train.schedule"}) {
     const auto error = check_error_of({std::string(key) + "=x"});
     expect_contains(error, std::string(key) + ": one of ");
     expect_contains(error, "is required, got 'x'");
