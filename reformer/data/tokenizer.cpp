@@ -4,6 +4,7 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
+#include <algorithm>
 #include <charconv>
 #include <exception>
 #include <optional>
@@ -32,12 +33,17 @@ std::string reason_of(const sentencepiece::util::Status& status) {
   return text;
 }
 
-std::string with_spaces(std::string piece) {
-  for (size_t at = piece.find(kSpace); at != std::string::npos;
-       at = piece.find(kSpace, at + 1)) {
-    piece.replace(at, kSpace.size(), 1, ' ');
+std::string with_spaces(std::string_view piece) {
+  std::string text;
+  while (!piece.empty()) {
+    const size_t at = std::min(piece.find(kSpace), piece.size());
+    text += piece.substr(0, at);
+    piece.remove_prefix(at);
+    if (piece.empty()) break;
+    text += ' ';
+    piece.remove_prefix(kSpace.size());
   }
-  return piece;
+  return text;
 }
 
 // Of "<0x0A>"; nothing where it is no such piece.

@@ -94,20 +94,20 @@ void TranslationTask::split_data(const TaskConfig& task,
                                                       : test_;
     split.lines[i] = true;
   }
+  const int64_t wanted =
+      std::min(kMostHeldOut, (count(train_.lines) + kHeldOut - 1) / kHeldOut);
   if (task.validation.empty() && count(validation_.lines) == 0) {
-    hold_out(validation_);
+    hold_out(validation_, wanted);
   }
-  if (task.test.empty() && count(test_.lines) == 0) hold_out(test_);
+  if (task.test.empty() && count(test_.lines) == 0) hold_out(test_, wanted);
 }
 
-// Moves training pairs to `split`. The choice depends on nothing but how many
-// there are: another seed is evaluated on the same.
-void TranslationTask::hold_out(Pairs& split) {
+// Moves so many training pairs to `split`. The choice depends on nothing but
+// how many there are: another seed is evaluated on the same.
+void TranslationTask::hold_out(Pairs& split, int64_t wanted) {
   const auto key =
       row_key(/*seed=*/0, Draw::kTranslationHoldOut, /*index=*/0, 0);
   const int64_t pairs = count(train_.lines);
-  const int64_t wanted =
-      std::min(kMostHeldOut, (pairs + kHeldOut - 1) / kHeldOut);
   int64_t place = 0;
   for (size_t i = 0; i < train_.lines.size(); ++i) {
     if (!train_.lines[i] || shuffled(place++, pairs, key) >= wanted) continue;

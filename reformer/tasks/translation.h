@@ -63,7 +63,7 @@ class TranslationTask : public Task {
                                        DecodeObserver& observer) const;
   void split_data(const TaskConfig& task,
                   const std::shared_ptr<const Source>& source);
-  void hold_out(Pairs& split);
+  void hold_out(Pairs& split, int64_t wanted);
   void take_pairs(Pairs& split, const char* name, DecodeObserver& observer);
   const Pairs& pairs_of(Split split) const;
   Batch batch_of(const Pairs& split, const LengthBatches::Batch& chosen) const;

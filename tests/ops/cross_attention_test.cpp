@@ -80,12 +80,14 @@ TEST(CrossAttention, IsTheSoftmaxOverRealKeys) {
       const auto slow = parts_of(plain_answer(inputs));
       const auto fast = parts_of(cross_answer(inputs));
       for (size_t i = 0; i < exact.size(); ++i) {
-        const double scale = exact[i].abs().max().item<double>() + 1e-30;
-        EXPECT_LE(max_error(wide[i], exact[i]), 1e-12 * (1 + scale)) << i;
+        // Gradients of q and k are small differences of what is this large.
+        constexpr double kTerms = 30;
+        const double scale = exact[i].abs().max().item<double>() + kTerms;
+        EXPECT_LE(max_error(wide[i], exact[i]), 1e-13 * scale) << i;
         // LibTorch's kernel, and not ours to improve.
         EXPECT_LE(max_error(fast[i].to(at::kDouble), exact[i]),
                   4 * (2 * max_error(slow[i].to(at::kDouble), exact[i]) +
-                       4 * 0x1p-23 * (1 + scale)))
+                       4 * 0x1p-23 * scale))
             << i;
       }
     }
