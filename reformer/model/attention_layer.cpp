@@ -27,8 +27,8 @@ AttentionLayer::AttentionLayer(const Config& config, int64_t layer,
       rotary_{successor_heads_, rotary_pairs(config.model)},
       dropout_(config.model.dropout),
       lsh_(config.lsh),
-      gradient_(config.train.deterministic ? GradientOrder::kFixed
-                                           : GradientOrder::kAny),
+      gradient_(config.train.deterministic ? GradientSums::kDeterministic
+                                           : GradientSums::kNondeterministic),
       compute_(store.placement().compute) {
   // The number of buckets belongs to the model, not to an input's length: a
   // prefix must hash as the whole does.

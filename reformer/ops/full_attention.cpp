@@ -11,6 +11,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -32,19 +34,26 @@ at::Tensor cudnn_attention(const at::Tensor& q, const at::Tensor& k,
       /*dropout_p=*/0.0, causal));
 }
 
+bool tried_cudnn(at::Device device) {
+  const c10::InferenceMode inference;
+  const auto sample =
+      at::zeros({1, 1, 64, 64}, at::TensorOptions(device).dtype(at::kBFloat16));
+  try {
+    cudnn_attention(sample, sample, sample, /*causal=*/true);
+    return true;
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
+// Of each device: an older GPU beside a newer one may lack it.
 bool cudnn_is_there(at::Device device) {
-  static const bool there = [&] {
-    const c10::InferenceMode inference;
-    const auto sample = at::zeros(
-        {1, 1, 64, 64}, at::TensorOptions(device).dtype(at::kBFloat16));
-    try {
-      cudnn_attention(sample, sample, sample, /*causal=*/true);
-      return true;
-    } catch (const c10::Error&) {
-      return false;
-    }
-  }();
-  return there;
+  static std::mutex mutex;
+  static std::map<c10::DeviceIndex, bool> known;
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(device.index());
+  if (found != known.end()) return found->second;
+  return known[device.index()] = tried_cudnn(device);
 }
 
 at::Tensor cpu_attention(const at::Tensor& q, const at::Tensor& k,
@@ -100,7 +109,7 @@ struct Operator {
 // By name: the fallback of the general one builds [length, length]. CUDA's
 // flash operator takes no float32.
 Operator fastest(const at::Tensor& q, const at::Tensor& k, bool causal,
-                 GradientOrder gradient) {
+                 GradientSums gradient) {
   if (q.is_cpu()) {
     return {cpu_attention,
             "flash kernel (_scaled_dot_product_flash_attention_for_cpu)"};
@@ -109,8 +118,9 @@ Operator fastest(const at::Tensor& q, const at::Tensor& k, bool causal,
     return {efficient_attention,
             "efficient kernel (_scaled_dot_product_efficient_attention)"};
   }
-  // cuDNN's gradient knows no fixed order.
-  if (gradient == GradientOrder::kAny && cudnn_serves(q, k, causal)) {
+  // cuDNN's gradient is never deterministic.
+  if (gradient == GradientSums::kNondeterministic &&
+      cudnn_serves(q, k, causal)) {
     return {cudnn_attention,
             "cuDNN kernel (_scaled_dot_product_cudnn_attention)"};
   }
@@ -131,11 +141,11 @@ at::Tensor by_intervals(const at::Tensor& q, const at::Tensor& k,
   return interval_attention_unchecked(q, k, v, rounds, mask).output;
 }
 
-// An operator of LibTorch whose gradient adds in a fixed order where LibTorch's
+// An operator of LibTorch whose gradient is deterministic where LibTorch's
 // global switch says so. The switch is on while the gradient is computed and no
 // longer: everybody else's operators look at it too.
-class FixedOrderAttention
-    : public torch::autograd::Function<FixedOrderAttention> {
+class DeterministicAttention
+    : public torch::autograd::Function<DeterministicAttention> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context,
                             const at::Tensor& q, const at::Tensor& k,
@@ -144,7 +154,7 @@ class FixedOrderAttention
     const auto leaf = [](const at::Tensor& x) {
       return x.detach().requires_grad_();
     };
-    const auto run = fastest(q, k, causal, GradientOrder::kFixed).run;
+    const auto run = fastest(q, k, causal, GradientSums::kDeterministic).run;
     const std::vector<at::Tensor> inputs{leaf(q), leaf(k), leaf(v)};
     const auto output = run(inputs[0], inputs[1], inputs[2], causal);
     context->saved_data["inputs"] = inputs;
@@ -168,13 +178,13 @@ class FixedOrderAttention
 }  // namespace
 
 std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k,
-                                  bool causal, GradientOrder gradient) {
+                                  bool causal, GradientSums gradient) {
   return fastest(q, k, causal, gradient).name;
 }
 
 at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, bool causal,
-                          const at::Tensor& mask, GradientOrder gradient) {
+                          const at::Tensor& mask, GradientSums gradient) {
   constexpr const char* kOp = "full_attention";
   check_vectors(kOp, "q", q);
   check_vectors(kOp, "k", k);
@@ -194,8 +204,9 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
   const bool needs_gradient =
       at::GradMode::is_enabled() &&
       (q.requires_grad() || k.requires_grad() || v.requires_grad());
-  if (q.is_cuda() && gradient == GradientOrder::kFixed && needs_gradient) {
-    return FixedOrderAttention::apply(rows_q, rows_k, rows_v, causal);
+  if (q.is_cuda() && gradient == GradientSums::kDeterministic &&
+      needs_gradient) {
+    return DeterministicAttention::apply(rows_q, rows_k, rows_v, causal);
   }
   return fastest(q, k, causal, gradient).run(rows_q, rows_k, rows_v, causal);
 }
