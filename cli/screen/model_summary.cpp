@@ -31,7 +31,9 @@ std::string steps_of(const Config& config, const Task& task) {
   text << grouped(train.steps) << " of " << grouped(tokens) << " tokens ("
        << train.batch;
   if (train.accumulate > 1) text << " x " << train.accumulate;
-  text << " sequences of " << grouped(train.length) << ")";
+  const bool one = train.batch * train.accumulate == 1;
+  text << (one ? " sequence of " : " sequences of ") << grouped(train.length)
+       << ")";
   const int64_t epoch = task.sizes().training;
   if (epoch > 0) {
     const double epochs = double(tokens) * double(train.steps) / double(epoch);
