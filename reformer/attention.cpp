@@ -37,9 +37,10 @@ at::Tensor local_attention(const at::Tensor& qk, const at::Tensor& v,
 at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, const FullOptions& options,
                           const at::Tensor& mask) {
-  return full_attention(
-      q, k, v, options.causal, mask,
-      options.deterministic ? GradientOrder::kFixed : GradientOrder::kAny);
+  return full_attention(q, k, v, options.causal, mask,
+                        options.deterministic
+                            ? GradientSums::kDeterministic
+                            : GradientSums::kNondeterministic);
 }
 
 at::Tensor full_shared_qk_attention(const at::Tensor& qk, const at::Tensor& v,

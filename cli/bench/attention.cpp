@@ -102,7 +102,7 @@ PassTime measure_exact(const BenchOptions& options, const BenchData& data) {
   const auto v = data.v.detach().requires_grad_();
   const auto forward = [&](const Tensors& inputs) {
     return full_attention(inputs[0], inputs[1], inputs[2], /*causal=*/true,
-                          /*mask=*/{}, GradientOrder::kAny);
+                          /*mask=*/{}, GradientSums::kNondeterministic);
   };
   torch::autograd::grad({forward({q, k, v})}, {q, k, v},
                         {data.d_output});  // warm up
@@ -149,7 +149,7 @@ void bench_attention(const AttentionOptions& options) {
   Report report(options.json);
   report.text(head(options, device,
                    full_attention_kernel(sample, sample, /*causal=*/true,
-                                         GradientOrder::kAny)));
+                                         GradientSums::kNondeterministic)));
   for (const int64_t length : options.lengths) {
     const std::string what = "length " + std::to_string(length) + ": ";
     const BenchData data = bench_data(options, length, device);

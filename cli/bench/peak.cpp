@@ -21,7 +21,7 @@ namespace reformer::cli {
 namespace {
 
 // A score is 2 d operations, and so is its share of the output; the backward
-// pass has five such products (scores, d_v, d_p, d_q, d_k).
+// pass has five such matmuls (scores, d_v, d_p, d_q, d_k).
 constexpr double kForwardProducts = 2;
 constexpr double kBackwardProducts = 5;
 
@@ -55,13 +55,13 @@ double matmul_gflops(int64_t repeats) {
   return best;
 }
 
-KernelSpeed measure_kernel(const BenchOptions& options, double products,
+KernelSpeed measure_kernel(const BenchOptions& options, double matmuls,
                            double scores, const std::function<void()>& kernel) {
   kernel();  // warm up
   KernelSpeed speed;
   speed.seconds = median_seconds(options.repeats, kernel);
   speed.gflops =
-      1e-9 * products * 2 * double(options.d_head) * scores / speed.seconds;
+      1e-9 * matmuls * 2 * double(options.d_head) * scores / speed.seconds;
   return speed;
 }
 

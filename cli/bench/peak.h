@@ -1,4 +1,4 @@
-// `reformer bench peak`: what share of the machine's matrix-product peak does
+// `reformer bench peak`: what share of the machine's matmul peak does
 // the attention kernel reach, on the scores that it computes?
 #pragma once
 

@@ -227,7 +227,7 @@ Script attention_script(const std::string& directory,
             "set logscale cb 10\nset cbrange ["
          << kLeastShown
          << ":1]\nset format cb '%g'\n"
-            "set cblabel 'attention weight (white: none)'\n"
+            "set cblabel 'attention weight (white: none)' offset -0.7,0\n"
             "set border linecolor rgb '#606060'\nset tics nomirror\n"
             "set size square\nset yrange ["
          << double(length) - 0.5

@@ -68,7 +68,9 @@ StepSize step_size(const Config& config, const Task& task) {
   const int64_t tokens = train.batch * train.accumulate * train.length;
   text << grouped(tokens) << " tokens (" << train.batch;
   if (train.accumulate > 1) text << " x " << train.accumulate;
-  text << " sequences of " << grouped(train.length) << ")";
+  const bool one = train.batch * train.accumulate == 1;
+  text << (one ? " sequence of " : " sequences of ") << grouped(train.length)
+       << ")";
   const int64_t epoch = task.sizes().training;
   return {text.str(), epoch > 0 ? double(tokens) / double(epoch) : 0};
 }

@@ -31,20 +31,19 @@ int64_t bytes_in(const std::string& path) {
   return file >> bytes && bytes > 0 ? bytes : kUnlimited;
 }
 
-// A container finds its own limit in one of these places, by the version of
-// cgroups. That of its swap aside: at most it is the machine's.
-int64_t granted_memory() {
-  const std::string folder = "/sys/fs/cgroup/";
-  return std::min(bytes_in(folder + "memory.max"),
-                  bytes_in(folder + "memory/memory.limit_in_bytes"));
-}
-
 }  // namespace
+
+// That of its swap aside: at most it is the machine's.
+int64_t granted_memory(const std::string& folder) {
+  return std::min(bytes_in(folder + "/memory.max"),
+                  bytes_in(folder + "/memory/memory.limit_in_bytes"));
+}
 
 int64_t machine_memory() {
   static const int64_t bytes = [] {
     const System system = system_bytes();
-    return std::min(system.memory, granted_memory()) + system.swap;
+    return std::min(system.memory, granted_memory("/sys/fs/cgroup")) +
+           system.swap;
   }();
   return bytes;
 }

@@ -11,6 +11,10 @@ namespace reformer {
 // more than this cannot work.
 int64_t machine_memory();
 
+// What a container is granted by the cgroup whose files are in `folder`, by
+// version 1 or 2 of cgroups; the largest int64 where it says "max" or nothing.
+int64_t granted_memory(const std::string& folder);
+
 // "12.3 GiB", for messages.
 std::string gibibytes(double bytes);
 

@@ -15,7 +15,7 @@
 
 namespace reformer {
 
-// What captures are made on. The memory that LibTorch gives the products of
+// What captures are made on. The memory that LibTorch gives the matmuls of
 // matrices on a stream is part of every capture that was made there: no two
 // of these may run at the same time.
 struct CaptureStream {

@@ -34,6 +34,8 @@ template <class Function>
 auto naming(const std::string& path, Function function) {
   try {
     return function();
+  } catch (const Unreadable& error) {
+    throw Unreadable(path + ": " + error.what());
   } catch (const Error& error) {
     throw Error(path + ": " + error.what());
   }
@@ -119,9 +121,9 @@ std::string take_checksum(Metadata& metadata) {
           "the header is damaged: only one of ", kChecksum, " and ",
           kChecksumKind);
   if (checksum.empty()) return {};
-  require(kind.mapped() == kXxhash64,
-          "a checksum of an unknown kind: ", kind.mapped());
-  return checksum.mapped();
+  if (kind.mapped() == kXxhash64) return checksum.mapped();
+  throw Unreadable("a checksum of an unknown kind: " + kind.mapped() +
+                   "; a newer program may have written it");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reformer/base/errors.h"
+#include "reformer/base/input_file.h"
 #include "reformer/base/json_text.h"
 
 namespace reformer {
@@ -42,7 +43,8 @@ at::ScalarType type_named(const std::string& name) {
   for (const auto& [known, type] : kTypes) {
     if (name == known) return type;
   }
-  throw Error("the type " + name + " is unknown");
+  throw Unreadable("the type " + name +
+                   " is unknown; a newer program may have written it");
 }
 
 // Objects of objects of lists, and no deeper. A million tensors are more than
@@ -107,6 +109,8 @@ TensorEntry parse_entry(const std::string& name, const SortedJson& json) {
 TensorEntry parse_named_entry(const std::string& name, const SortedJson& json) {
   try {
     return parse_entry(name, json);
+  } catch (const Unreadable& error) {
+    throw Unreadable("tensor '" + name + "': " + error.what());
   } catch (const Error& error) {
     throw Error("tensor '" + name + "': " + error.what());
   }

@@ -1,4 +1,4 @@
-// Layer norm of float32 rows on a GPU, its result rounded to what the products
+// Layer norm of float32 rows on a GPU, its result rounded to what the matmuls
 // take. (On the CPU LibTorch's serves.)
 #pragma once
 

@@ -1,4 +1,4 @@
-// Products of few rows with large matrices on a GPU, as generating has them:
+// Matmuls of few rows with large matrices on a GPU, as generating has them:
 // what costs time is reading the matrices, once, and launching kernels.
 #pragma once
 
@@ -24,14 +24,14 @@ struct GemmMatrix {
   int64_t outputs;
 };
 
-// y = activation(x W^T + bias) for every product of the same rows x.
+// y = activation(x W^T + bias) for every matrix of the same rows x.
 template <class T>
 struct SmallGemmArgs {
   const void* x;             // [rows, width]: float where normed, else T
   const float* norm_weight;  // [width], or null: x is not normed
   const float* norm_bias;
-  GemmMatrix<T> products[kMaxGemmMatrices];
-  int64_t n_products;
+  GemmMatrix<T> matrices[kMaxGemmMatrices];
+  int64_t n_matrices;
   Activation activation;
   GemmResult result;
   int64_t rows;   // 1 to kMaxGemmRows

@@ -39,8 +39,8 @@ AttentionLayer::AttentionLayer(const Config& config,
               reads_source() ? 0 : rotary_pairs(config.model)},
       dropout_(config.model.dropout),
       lsh_(config.lsh),
-      gradient_(config.train.deterministic ? GradientOrder::kFixed
-                                           : GradientOrder::kAny),
+      gradient_(config.train.deterministic ? GradientSums::kDeterministic
+                                           : GradientSums::kNondeterministic),
       compute_(store.placement().compute) {
   if (hashed_heads_ < heads_) {
     lsh_.local_window = local_window_of_hashed(config);

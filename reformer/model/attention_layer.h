@@ -169,7 +169,7 @@ class AttentionLayer {
   RotaryConfig rotary_;
   double dropout_;
   LshConfig lsh_;
-  GradientOrder gradient_;  // of full attention
+  GradientSums gradient_;  // of full attention
   at::ScalarType compute_;
   at::Tensor norm_weight_;  // [d_model]
   at::Tensor norm_bias_;    // [d_model]

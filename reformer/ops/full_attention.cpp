@@ -12,6 +12,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -35,19 +37,26 @@ at::Tensor cudnn_attention(const at::Tensor& q, const at::Tensor& k,
       /*dropout_p=*/0.0, causal));
 }
 
+bool tried_cudnn(at::Device device) {
+  const c10::InferenceMode inference;
+  const auto sample =
+      at::zeros({1, 1, 64, 64}, at::TensorOptions(device).dtype(at::kBFloat16));
+  try {
+    cudnn_attention(sample, sample, sample, /*bias=*/{}, /*causal=*/true);
+    return true;
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
+// Of each device: an older GPU beside a newer one may lack it.
 bool cudnn_is_there(at::Device device) {
-  static const bool there = [&] {
-    const c10::InferenceMode inference;
-    const auto sample = at::zeros(
-        {1, 1, 64, 64}, at::TensorOptions(device).dtype(at::kBFloat16));
-    try {
-      cudnn_attention(sample, sample, sample, /*bias=*/{}, /*causal=*/true);
-      return true;
-    } catch (const c10::Error&) {
-      return false;
-    }
-  }();
-  return there;
+  static std::mutex mutex;
+  static std::map<c10::DeviceIndex, bool> known;
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(device.index());
+  if (found != known.end()) return found->second;
+  return known[device.index()] = tried_cudnn(device);
 }
 
 // As LibTorch's operators take it: bias is [batch, heads, length of q, length
@@ -112,7 +121,7 @@ struct Operator {
 // By name: the fallback of the general one builds [length, length]. CUDA's
 // flash operator takes no float32 and no bias.
 Operator fastest(const at::Tensor& q, const at::Tensor& k, bool biased,
-                 bool causal, GradientOrder gradient) {
+                 bool causal, GradientSums gradient) {
   if (q.is_cpu()) {
     return {cpu_attention,
             "flash kernel (_scaled_dot_product_flash_attention_for_cpu)"};
@@ -121,8 +130,9 @@ Operator fastest(const at::Tensor& q, const at::Tensor& k, bool biased,
     return {efficient_attention,
             "efficient kernel (_scaled_dot_product_efficient_attention)"};
   }
-  // cuDNN's gradient knows no fixed order.
-  if (gradient == GradientOrder::kAny && cudnn_serves(q, k, causal)) {
+  // cuDNN's gradient is never deterministic.
+  if (gradient == GradientSums::kNondeterministic &&
+      cudnn_serves(q, k, causal)) {
     return {cudnn_attention,
             "cuDNN kernel (_scaled_dot_product_cudnn_attention)"};
   }
@@ -143,11 +153,11 @@ at::Tensor by_intervals(const at::Tensor& q, const at::Tensor& k,
   return interval_attention_unchecked(q, k, v, rounds, mask).output;
 }
 
-// An operator of LibTorch whose gradient adds in a fixed order where LibTorch's
+// An operator of LibTorch whose gradient is deterministic where LibTorch's
 // global switch says so. The switch is on while the gradient is computed and no
 // longer: everybody else's operators look at it too.
-class FixedOrderAttention
-    : public torch::autograd::Function<FixedOrderAttention> {
+class DeterministicAttention
+    : public torch::autograd::Function<DeterministicAttention> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context,
                             const at::Tensor& q, const at::Tensor& k,
@@ -160,7 +170,7 @@ class FixedOrderAttention
       return x.detach().requires_grad_();
     };
     const auto run =
-        fastest(q, k, bias.defined(), causal, GradientOrder::kFixed).run;
+        fastest(q, k, bias.defined(), causal, GradientSums::kDeterministic).run;
     const std::vector<at::Tensor> inputs{leaf(q), leaf(k), leaf(v)};
     const auto output = run(inputs[0], inputs[1], inputs[2], bias, causal);
     context->saved_data["inputs"] = inputs;
@@ -185,16 +195,17 @@ class FixedOrderAttention
 // By the fastest operator, its gradients in the order that is asked for.
 at::Tensor by_library(const at::Tensor& q, const at::Tensor& k,
                       const at::Tensor& v, const at::Tensor& bias, bool causal,
-                      GradientOrder gradient) {
+                      GradientSums gradient) {
   const auto [rows_q, rows_k, rows_v] =
       std::tuple(separate_rows(q), separate_rows(k), separate_rows(v));
   const bool needs_gradient =
       at::GradMode::is_enabled() &&
       (q.requires_grad() || k.requires_grad() || v.requires_grad());
-  if (q.is_cuda() && gradient == GradientOrder::kFixed && needs_gradient) {
+  if (q.is_cuda() && gradient == GradientSums::kDeterministic &&
+      needs_gradient) {
     // Optional, because autograd takes no undefined tensors as arguments.
-    return FixedOrderAttention::apply(rows_q, rows_k, rows_v,
-                                      std::optional(bias), causal);
+    return DeterministicAttention::apply(rows_q, rows_k, rows_v,
+                                         std::optional(bias), causal);
   }
   return fastest(q, k, bias.defined(), causal, gradient)
       .run(rows_q, rows_k, rows_v, bias, causal);
@@ -229,13 +240,13 @@ void check_keys(const char* op, const at::Tensor& q, const at::Tensor& k,
 }  // namespace
 
 std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k,
-                                  bool causal, GradientOrder gradient) {
+                                  bool causal, GradientSums gradient) {
   return fastest(q, k, /*biased=*/false, causal, gradient).name;
 }
 
 at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, bool causal,
-                          const at::Tensor& mask, GradientOrder gradient) {
+                          const at::Tensor& mask, GradientSums gradient) {
   constexpr const char* kOp = "full_attention";
   check_vectors(kOp, "q", q);
   check_vectors(kOp, "k", k);
@@ -248,7 +259,7 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
 
 at::Tensor cross_attention(const at::Tensor& q, const at::Tensor& k,
                            const at::Tensor& v, const at::Tensor& mask,
-                           GradientOrder gradient) {
+                           GradientSums gradient) {
   constexpr const char* kOp = "cross_attention";
   check_vectors(kOp, "q", q);
   check_vectors(kOp, "k", k);

@@ -16,12 +16,13 @@ namespace reformer {
 // inputs, or interval_attention where they would need a [length, length] mask
 // (padding). Padded rows are 0.
 // k and v may be of another length than q when neither causal nor masked.
-// `gradient`: on a GPU the fastest operators add gradients up in any order.
-enum class GradientOrder { kFixed, kAny };
+// `gradient`: on a GPU the fastest operators add gradients up in any order, so
+// that they differ from call to call.
+enum class GradientSums { kDeterministic, kNondeterministic };
 at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, bool causal,
                           const at::Tensor& mask = {},
-                          GradientOrder gradient = GradientOrder::kFixed);
+                          GradientSums gradient = GradientSums::kDeterministic);
 
 // The same for queries of one sequence and keys of another, or of the same
 // where all of it is seen: not causal, every query real.
@@ -31,13 +32,14 @@ at::Tensor full_attention(const at::Tensor& q, const at::Tensor& k,
 //
 // By LibTorch's operators, which add a number to each score that leaves padded
 // keys a weight of exactly 0; memory O(length of q + length of k).
-at::Tensor cross_attention(const at::Tensor& q, const at::Tensor& k,
-                           const at::Tensor& v, const at::Tensor& mask = {},
-                           GradientOrder gradient = GradientOrder::kFixed);
+at::Tensor cross_attention(
+    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+    const at::Tensor& mask = {},
+    GradientSums gradient = GradientSums::kDeterministic);
 
 // Which operator that is where there is no mask, for reports.
 std::string full_attention_kernel(const at::Tensor& q, const at::Tensor& k,
-                                  bool causal, GradientOrder gradient);
+                                  bool causal, GradientSums gradient);
 
 // Shared queries and keys, as in lsh_attention: unit keys, no scale, self
 // excluded unless alone. What LSH attention approximates. In the first

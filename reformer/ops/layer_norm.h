@@ -1,4 +1,4 @@
-// Layer norm over the last dimension, its result in the type that the products
+// Layer norm over the last dimension, its result in the type that the matmuls
 // after it take.
 #pragma once
 

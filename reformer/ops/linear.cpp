@@ -26,7 +26,7 @@ at::Tensor linear(const at::Tensor& x, const LinearWeights& matrix) {
 
 // x W^T + bias in a type wider than x's, of factors rounded to x's type; sums
 // and bias are not. What has gradients is multiplied in the wide type: the same
-// products, slower.
+// matmuls, slower.
 at::Tensor wide_linear(const at::Tensor& x, const LinearWeights& matrix,
                        at::ScalarType result) {
   const auto weight = converted(matrix.weight, x.scalar_type());
@@ -86,11 +86,11 @@ void launch(const at::Tensor& x, const NormWeights& norm,
   for (const LinearWeights& matrix : matrices) {
     const at::Tensor& bias = matrix.bias;
     weights.push_back(converted(matrix.weight, compute));
-    args.products[args.n_products] = {
+    args.matrices[args.n_matrices] = {
         static_cast<const T*>(weights.back().const_data_ptr()),
         bias.defined() ? bias.const_data_ptr<float>() : nullptr,
-        results[args.n_products].mutable_data_ptr(), matrix.weight.size(0)};
-    ++args.n_products;
+        results[args.n_matrices].mutable_data_ptr(), matrix.weight.size(0)};
+    ++args.n_matrices;
   }
   args.activation = activation;
   args.result = result;

@@ -1,4 +1,4 @@
-// Products with the matrices of a layer: of many rows by the library, of the
+// Matmuls with the matrices of a layer: of many rows by the library, of the
 // few that generating has by kernels that do all around them too.
 #pragma once
 
@@ -42,7 +42,7 @@ void add_linear(const at::Tensor& x, const LinearWeights& matrix,
 
 // y += scale (x W^T + bias), likewise, but by the library whatever the number
 // of rows: what is added with scale 1 is taken away with scale -1 to the bit of
-// the product.
+// the matmul.
 void add_linear_exactly(const at::Tensor& x, const LinearWeights& matrix,
                         const at::Tensor& y, double scale);
 

@@ -6,7 +6,7 @@
 namespace reformer {
 namespace {
 
-// What the library's products write besides their own type.
+// What the library's matmuls write besides their own type.
 bool widens(const at::Tensor& a, at::ScalarType result) {
   return a.is_cuda() && a.scalar_type() == at::kBFloat16 &&
          result == at::kFloat;

@@ -1,4 +1,4 @@
-// Products of matrices whose results are of a wider type than the matrices, or
+// Matmuls whose results are of a wider type than the matrices, or
 // are added to what there is.
 #pragma once
 
@@ -10,12 +10,12 @@ namespace reformer {
 //   b        [width, columns], likewise, of a's type
 //   returns  [rows, columns] of type `result`
 //
-// Without gradients. On a GPU a product of bfloat16 matrices is not rounded on
+// Without gradients. On a GPU a matmul of bfloat16 matrices is not rounded on
 // its way to float32.
 at::Tensor matmul(const at::Tensor& a, const at::Tensor& b,
                   at::ScalarType result);
 
-// sum += scale a b, likewise: the product adds as it writes.
+// sum += scale a b, likewise: the matmul adds as it writes.
 void add_matmul(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b,
                 double scale = 1);
 

@@ -16,7 +16,7 @@ class Optimizer {
   // Updates every parameter from its gradient, in place; one without a gradient
   // stays as it is. Steps are counted inside, and the count is part of the
   // state. Parameters keep their order and number from call to call. The same
-  // bits for any thread count (Muon: as far as LibTorch's products are).
+  // bits for any thread count (Muon: as far as LibTorch's matmuls are).
   void step(std::vector<Parameter>& parameters, double learning_rate) {
     begin_step();
     update(parameters, learning_rate);

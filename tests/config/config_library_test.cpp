@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "reformer/base/errors.h"
+#include "tests/io/temporary_folder.h"
 
 namespace reformer {
 namespace {
@@ -132,12 +133,12 @@ void write(const std::string& path, const std::string& text) {
 }
 
 TEST(LoadConfig, MayBeginWithAnother) {
-  const std::string folder = testing::TempDir();
-  write(folder + "/child.json",
+  const TemporaryFolder folder;
+  write(folder / "child.json",
         R"({"base": "parent.json", "train": {"steps": 7}})");
-  write(folder + "/parent.json",
+  write(folder / "parent.json",
         R"({"base": "text", "train": {"steps": 5, "warmup": 3}})");
-  const auto child = load_config(folder + "/child.json");
+  const auto child = load_config(folder / "child.json");
   const auto text = load_config("text");
   EXPECT_EQ(child.train.steps, 7);
   EXPECT_EQ(child.train.warmup, 3);
@@ -146,8 +147,8 @@ TEST(LoadConfig, MayBeginWithAnother) {
 }
 
 TEST(LoadConfig, BasesThatAreNoneAreErrors) {
-  const std::string folder = testing::TempDir();
-  const std::string path = folder + "/loop.json";
+  const TemporaryFolder folder;
+  const std::string path = folder / "loop.json";
   const auto error_with = [&](const std::string& base) -> std::string {
     write(path, R"({"base": )" + base + "}");
     try {

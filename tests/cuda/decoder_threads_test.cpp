@@ -105,7 +105,7 @@ TEST(CudaDecoder, RefusesBucketsOutOfRangeAndGoesOnAsIfNothingHappened) {
 }
 
 // What no check looks at counts as the last bucket.
-TEST(CudaBucketMembers, WriteNothingOutsideForBucketsOutOfRange) {
+TEST(CudaBucketHistory, WritesNothingOutsideForBucketsOutOfRange) {
   constexpr int64_t kBuckets = 6;
   BucketHistory members({1, 1, 1, kBuckets, 4}, kGpu);
   const auto ids =

@@ -113,7 +113,7 @@ TEST(NaturalAttentionCuda, IsTheCpusFunction) {
 
 AttentionAnswer full_attention_on(at::Device device, at::ScalarType type,
                                   const std::vector<at::Tensor>& numbers,
-                                  bool causal, GradientOrder gradient) {
+                                  bool causal, GradientSums gradient) {
   std::vector<at::Tensor> x;
   for (const auto& number : numbers) {
     x.push_back(number.to(device, type, /*non_blocking=*/false, /*copy=*/true)
@@ -142,13 +142,15 @@ TEST(NaturalAttentionCuda, FullAttentionIsTheCpusFunctionInBf16) {
                                 .to(at::kBFloat16)
                                 .to(at::kFloat));
         }
-        const auto expected = full_attention_on(at::kCPU, at::kFloat, numbers,
-                                                causal, GradientOrder::kFixed);
-        for (const auto order : {GradientOrder::kFixed, GradientOrder::kAny}) {
+        const auto expected =
+            full_attention_on(at::kCPU, at::kFloat, numbers, causal,
+                              GradientSums::kDeterministic);
+        for (const auto order :
+             {GradientSums::kDeterministic, GradientSums::kNondeterministic}) {
           SCOPED_TRACE(testing::Message()
                        << "causal " << causal << ", length " << length << ", d "
                        << d << ", any order "
-                       << (order == GradientOrder::kAny));
+                       << (order == GradientSums::kNondeterministic));
           expect_near(full_attention_on(at::kCUDA, at::kBFloat16, numbers,
                                         causal, order),
                       expected, 0.03);

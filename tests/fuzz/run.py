@@ -1,10 +1,12 @@
-"""run.py BUILD [--runs N] [--target NAME]... [--jobs N]: runs the fuzzers.
+"""run.py BUILD [--runs N] [--seconds N] [--target NAME]... [--jobs N]: runs the
+fuzzers.
 
 BUILD is the folder that `cmake --preset fuzz` builds in. Each fuzzer starts
 from seeds that it writes itself and from what former runs found interesting
-(BUILD/corpus/NAME), and tries N inputs. An input that is a finding lies in
-BUILD/findings/NAME afterwards; BUILD/logs/NAME is what the fuzzer says. Prints
-a line for each fuzzer; the exit status is 1 after a finding.
+(BUILD/corpus/NAME), and tries N inputs, or what it can in so many seconds. An
+input that is a finding lies in BUILD/findings/NAME afterwards; BUILD/logs/NAME
+is what the fuzzer says. Prints a line for each fuzzer; the exit status is 1
+after a finding.
 """
 import argparse
 import concurrent.futures
@@ -48,8 +50,9 @@ class Fuzzer:
         self.findings = build / "findings" / name
         self.log = build / "logs" / name  # grows while it runs
 
-    def command(self, runs):
-        words = [self.program, f"-runs={runs}", *OPTIONS,
+    def command(self, runs, seconds):
+        words = [self.program, f"-runs={runs}", f"-max_total_time={seconds}",
+                 *OPTIONS,
                  f"-max_len={LONGEST.get(self.name, 4096)}",
                  f"-artifact_prefix={self.findings}/"]
         kind = "json" if self.name in JSON else self.name
@@ -57,7 +60,7 @@ class Fuzzer:
             words.append(f"-dict={HERE / kind}.dict")
         return [str(word) for word in (*words, self.corpus)]
 
-    def run(self, runs):
+    def run(self, runs, seconds):
         """True where nothing was found."""
         shutil.rmtree(self.findings, ignore_errors=True)
         for folder in self.corpus, self.findings, self.log.parent:
@@ -69,7 +72,8 @@ class Fuzzer:
             subprocess.run([self.program, f"--seeds={self.corpus}"],
                            check=True, env=environment)
             with open(self.log, "wb") as log:
-                run = subprocess.run(self.command(runs), env=environment,
+                run = subprocess.run(self.command(runs, seconds),
+                                     env=environment,
                                      stdout=subprocess.DEVNULL, stderr=log)
         self.report(run.returncode, time.monotonic() - start)
         return run.returncode == 0
@@ -92,6 +96,8 @@ def arguments():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--runs", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=int, default=0,
+                        help="of each fuzzer; 0: no limit")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--target", action="append")
     return parser.parse_args()
@@ -110,8 +116,9 @@ def main():
     print(f"{'target':14} {'executions':>12} {'seconds':>9} {'cov':>7} "
           f"{'ft':>7}  findings", flush=True)
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        good = list(pool.map(lambda name: Fuzzer(build, name).run(given.runs),
-                             names))
+        good = list(pool.map(
+            lambda name: Fuzzer(build, name).run(given.runs, given.seconds),
+            names))
     print(f"fuzz: {len(good)} targets, {good.count(False)} with findings")
     sys.exit(0 if all(good) else 1)
 

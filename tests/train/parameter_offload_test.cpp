@@ -97,9 +97,9 @@ void expect_equal(const std::vector<NamedTensor>& expected,
   }
 }
 
-class HostParametersTest : public testing::TestWithParam<Settings> {};
+class ParameterOffloadTest : public testing::TestWithParam<Settings> {};
 
-TEST_P(HostParametersTest, StepsEqualTheResidentOnesBitForBit) {
+TEST_P(ParameterOffloadTest, StepsEqualTheResidentOnesBitForBit) {
   const auto config = config_of(GetParam(), /*offload=*/false);
   Learner resident(config);
   Learner visiting(config_of(GetParam(), /*offload=*/true));
@@ -112,7 +112,7 @@ TEST_P(HostParametersTest, StepsEqualTheResidentOnesBitForBit) {
 }
 
 // What the device still held must not survive a load.
-TEST_P(HostParametersTest, GoesOnFromACheckpoint) {
+TEST_P(ParameterOffloadTest, GoesOnFromACheckpoint) {
   const auto config = config_of(GetParam(), /*offload=*/true);
   Learner first(config);
   take_steps(first, config, 1, 3);
@@ -126,7 +126,7 @@ TEST_P(HostParametersTest, GoesOnFromACheckpoint) {
   EXPECT_EQ(expected, take_steps(second, config, 4, 6));
 }
 
-TEST_P(HostParametersTest, EvaluationEqualsTheResidentOne) {
+TEST_P(ParameterOffloadTest, EvaluationEqualsTheResidentOne) {
   const auto config = config_of(GetParam(), /*offload=*/false);
   Learner resident(config);
   Learner visiting(config_of(GetParam(), /*offload=*/true));
@@ -141,7 +141,7 @@ TEST_P(HostParametersTest, EvaluationEqualsTheResidentOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, HostParametersTest,
+    All, ParameterOffloadTest,
     testing::Values(Settings{"adafactor", 0, 1, 5},
                     Settings{"adafactor", 0.5, 1, 4},
                     Settings{"adamw", 0, 1, 3}, Settings{"adamw", 0.5, 3, 5},

@@ -1,4 +1,4 @@
-// Eight numbers of a row: what a lane loads at once, 16 bytes at a time.
+// Eight elements of a row: what a lane loads at once, 16 bytes at a time.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -7,7 +7,7 @@
 //                first eight columns in a[0], a[1], of the last in a[2], a[3]
 //   B, 16 x 8    b[0], b[1]: column g, rows 2t, 2t + 1, and the same + 8
 //   C, 16 x 8    c[0..3]: row g columns 2t, 2t + 1, then row g + 8
-// So the C of one product, in pairs of bf16, is the A of the next.
+// So the C of one matmul, in pairs of bf16, is the A of the next.
 #pragma once
 
 #include <cstdint>

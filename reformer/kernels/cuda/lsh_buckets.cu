@@ -1,7 +1,7 @@
-// The hash on tensor cores. x R is a small product whose columns are consumed
+// The hash on tensor cores. x R is a small matmul whose columns are consumed
 // by an argmax at once: it lives in registers alone. Products of bf16 are
 // exact and sums are fp32; an fp32 vector is split into three bf16 parts,
-// which together have all its digits, and takes three products.
+// which together have all its digits, and takes three matmuls.
 #include "reformer/kernels/lsh_buckets.h"
 
 #include <cuda_bf16.h>
@@ -23,7 +23,7 @@ constexpr int64_t kMaxRotationBytes = 64 * 1024;
 static_assert(kMaxRotationBytes <= kLeastSharedMemory);
 
 template <class T>
-constexpr int kParts = 3;  // bf16 numbers that make up a T
+constexpr int kParts = 3;  // bf16 elements that make up a T
 template <>
 constexpr int kParts<Bf16> = 1;
 
@@ -50,9 +50,9 @@ struct Problem {
   Factor factors[kMaxFactors];
 };
 
-// c = a b, or c += a b. The order of the 16 elements that a product sums over
+// c = a b, or c += a b. The order of the 16 elements that a matmul sums over
 // is free, as long as A and B agree: lane 4 g + t of both holds elements 8t ..
-// 8t + 7 of a run of 32, which is one 16-byte access; x and y make one product,
+// 8t + 7 of a run of 32, which is one 16-byte access; x and y make one matmul,
 // z and w the next.
 __device__ __forceinline__ void multiply(float (&c)[4], const float (&sum)[4],
                                          uint32_t a0, uint32_t a1, uint32_t a2,
@@ -65,7 +65,7 @@ __device__ __forceinline__ void multiply(float (&c)[4], const float (&sum)[4],
         "f"(sum[1]), "f"(sum[2]), "f"(sum[3]));
 }
 
-// Two products: 32 elements.
+// Two matmuls: 32 elements.
 __device__ __forceinline__ void multiply(float (&c)[4],
                                          const uint32_t (&a)[2][4],
                                          const uint4& b, bool first) {
@@ -81,7 +81,7 @@ __device__ __forceinline__ void multiply(float (&c)[4],
 // A's fragments from the same eight elements of rows g and g + 8. `zero` is 0,
 // which the compiler must not know: these are then new values, in registers
 // side by side as the instruction wants them. It would otherwise move the
-// loaded ones there before every product, a third of all instructions.
+// loaded ones there before every matmul, a third of all instructions.
 __device__ __forceinline__ void arrange(const uint4& upper, const uint4& lower,
                                         uint32_t zero, uint32_t (&a)[2][4]) {
   a[0][0] = upper.x ^ zero;

@@ -15,28 +15,28 @@ constexpr int kWarps = 8;
 constexpr int kThreads = 32 * kWarps;
 constexpr int kStep = 32 * 8;  // columns that a warp loads at once
 
-// One output of the products, counted over all of them.
+// One output of the matmuls, counted over all of them.
 template <class T>
 struct Output {
   const T* weight = nullptr;  // [width]; null: there is none
   const float* bias = nullptr;
   void* y = nullptr;
   int64_t index = 0;
-  int64_t outputs = 0;  // of its product
+  int64_t outputs = 0;  // of its matmul
 
   Output() = default;
   __device__ Output(const SmallGemmArgs<T>& args, int64_t at) {
-    for (int64_t i = 0; i < args.n_products; ++i) {
-      const auto& product = args.products[i];
-      if (at < product.outputs) {
-        weight = product.weight + at * args.width;
-        bias = product.bias;
-        y = product.y;
+    for (int64_t i = 0; i < args.n_matrices; ++i) {
+      const auto& matrix = args.matrices[i];
+      if (at < matrix.outputs) {
+        weight = matrix.weight + at * args.width;
+        bias = matrix.bias;
+        y = matrix.y;
         index = at;
-        outputs = product.outputs;
+        outputs = matrix.outputs;
         return;
       }
-      at -= product.outputs;
+      at -= matrix.outputs;
     }
   }
 };
@@ -55,7 +55,7 @@ __device__ float group_sum(float x, float* sums) {
   return total;
 }
 
-// Layer norm of the rows, rounded to T as the products take them.
+// Layer norm of the rows, rounded to T as the matmuls take them.
 template <class T, int kRows>
 __device__ void norm_rows(const SmallGemmArgs<T>& args, T* rows) {
   __shared__ float sums[kWarps];
@@ -230,10 +230,9 @@ SmallGemmArgs<T> some_rows(SmallGemmArgs<T> args, int64_t first, int64_t rows) {
   const int64_t x_bytes = args.norm_weight != nullptr ? kWide : kOwn;
   const int64_t y_bytes = args.result == GemmResult::kRounded ? kOwn : kWide;
   args.x = static_cast<const char*>(args.x) + first * args.width * x_bytes;
-  for (int64_t i = 0; i < args.n_products; ++i) {
-    auto& product = args.products[i];
-    product.y =
-        static_cast<char*>(product.y) + first * product.outputs * y_bytes;
+  for (int64_t i = 0; i < args.n_matrices; ++i) {
+    auto& matrix = args.matrices[i];
+    matrix.y = static_cast<char*>(matrix.y) + first * matrix.outputs * y_bytes;
   }
   args.rows = rows;
   return args;
@@ -255,8 +254,8 @@ void launch_for_many(const SmallGemmArgs<T>& args, int64_t outputs,
 template <class T>
 void run(const SmallGemmArgs<T>& args, void* stream) {
   int64_t outputs = 0;
-  for (int64_t i = 0; i < args.n_products; ++i) {
-    outputs += args.products[i].outputs;
+  for (int64_t i = 0; i < args.n_matrices; ++i) {
+    outputs += args.matrices[i].outputs;
   }
   if (args.rows == 1) return launch_for_one(args, outputs, stream);
   if (args.rows == 2) return launch<T, 2, 1>(args, outputs, stream);

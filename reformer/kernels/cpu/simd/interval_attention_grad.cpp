@@ -282,7 +282,7 @@ class GradSegment {
   }
 
   // Two of the rows that the macro tile after this one will gather. A few at
-  // a time, between the products: the core can wait for only so many at once.
+  // a time, between the matmuls: the core can wait for only so many at once.
   [[gnu::always_inline]] void prefetch_next_rows() {
     const int64_t end = std::min(next_row_ + 2, next_rows_end_);
     for (; next_row_ < end; ++next_row_) {

@@ -1,5 +1,5 @@
-// The hash of 16 vectors at a time: the product with the rotations is the same
-// small product as the attention's scores, with the columns as keys, so every
+// The hash of 16 vectors at a time: the matmul with the rotations is the same
+// small matmul as the attention's scores, with the columns as keys, so every
 // argmax is a vertical comparison of the 16 lanes. A vector by itself, as
 // generating needs it, is hashed without packing anything, to the same bits.
 #include "reformer/kernels/lsh_buckets.h"
@@ -110,7 +110,7 @@ int64_t argmax_of_signed_row(const T* columns, int64_t half) {
 }
 
 // One vector in one round. Sums over its elements in runs, in the order of
-// score_keys, which makes them the same numbers. `rotated`: [2, columns].
+// score_keys, which makes them the same elements. `rotated`: [2, columns].
 template <class T>
 uint16_t bucket_of_row(const LshBucketsArgs<T>& args, const T* vector,
                        const float* rotations, T* rotated) {

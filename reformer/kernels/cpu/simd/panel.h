@@ -1,8 +1,8 @@
-// The three small products that all attention here is made of.
+// The three small matmuls that all attention here is made of.
 //
 // A panel holds 16 vectors, element by element: [d][16]. Queries take part as
 // the lanes of a panel, so that everything per query (masks, maxima, sums) is
-// a vertical operation; keys are broadcast one number at a time.
+// a vertical operation; keys are broadcast one element at a time.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,7 @@ inline void pack_panel(const T* const (&rows)[kPanel], int64_t d, int64_t width,
 // added. Long runs would round several times worse than a library does.
 inline constexpr int64_t kRun = 64;
 
-// Of a product's d elements: up to 64 in one run, the cheapest, else shorter
+// Of a matmul's d elements: up to 64 in one run, the cheapest, else shorter
 // ones, because errors grow with d.
 inline int64_t run_of(int64_t d) { return d <= kRun ? kRun : kRun / 2; }
 
@@ -104,7 +104,7 @@ inline constexpr int64_t kKeyGroup = 4;
 
 // The scores of keys [begin, end) of a row of panels [.., width, 16] against
 // one panel of queries; begin and end are multiples of kKeyGroup. Calls
-// meanwhile() between small products.
+// meanwhile() between small matmuls.
 template <class T, class Meanwhile>
 inline void score_panels(const T* panels, int64_t width, const T* queries,
                          int64_t d, int64_t begin, int64_t end, T* scores,

@@ -12,10 +12,10 @@ namespace reformer::kernels::cuda {
 
 using bf16 = __nv_bfloat16;
 
-inline constexpr int kChunk = 8;  // bf16 numbers of 16 bytes, copied together
+inline constexpr int kChunk = 8;  // bf16 elements of 16 bytes, copied together
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
-// A tile of rows of D numbers in shared memory. Chunks are swizzled so that
+// A tile of rows of D elements in shared memory. Chunks are swizzled so that
 // the same chunk of 8 consecutive rows lies in 8 different groups of banks.
 template <int D>
 struct RowTile {
@@ -57,7 +57,7 @@ __device__ __forceinline__ void load_a(uint32_t (&a)[4], uint32_t tile, int row,
 }
 
 // Two B's whose columns are the rows [row, row + 8) and [row + 8, row + 16) of
-// a tile: the product with its transpose, columns [16 step, 16 step + 16).
+// a tile: the matmul with its transpose, columns [16 step, 16 step + 16).
 template <int D>
 __device__ __forceinline__ void load_b_rows(uint32_t (&b)[4], uint32_t tile,
                                             int row, int step,
@@ -81,7 +81,7 @@ __device__ __forceinline__ uint32_t packed(float low, float high) {
   return reinterpret_cast<const uint32_t&>(pair);
 }
 
-// The C's of two neighbouring 16 x 8 products as one A.
+// The C's of two neighbouring 16 x 8 matmuls as one A.
 __device__ __forceinline__ void as_a(uint32_t (&a)[4], const float (&c)[2][4]) {
   a[0] = packed(c[0][0], c[0][1]);
   a[1] = packed(c[0][2], c[0][3]);

@@ -32,7 +32,7 @@ struct GradKeyTile {
   int place;
 };
 
-// A's of 16 rows that all products of a warp begin with: in registers, or for
+// A's of 16 rows that all matmuls of a warp begin with: in registers, or for
 // wide rows, whose sums need these, read again each time.
 template <int D, bool kHeld = (D <= 64)>
 struct OwnRows {

@@ -99,8 +99,8 @@ __device__ __forceinline__ void write_block_sum(const RunningSoftmax& own,
 }
 
 // A column of all parts of a (row, head), in their order; `sums` has one every
-// `stride` numbers, as write_block_sum leaves them. Past the first-level cache,
-// which knows nothing of other blocks' writes.
+// `stride` elements, as write_block_sum leaves them. Past the first-level
+// cache, which knows nothing of other blocks' writes.
 __device__ __forceinline__ MergedColumn sum_of_parts(const float* sums,
                                                      int64_t stride,
                                                      const NextParts& parts,

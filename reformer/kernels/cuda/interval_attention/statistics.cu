@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Lanes for a row of up to D numbers: a power of two.
+// Lanes for a row of up to D elements: a power of two.
 template <int D>
 constexpr int kLanesFor = D <= 32   ? 4
                           : D <= 64 ? 8

@@ -7,14 +7,14 @@
 namespace reformer::kernels::cuda {
 
 // Sums of 16 rows in the layout of C, between rounds: fp32, [length, D], the
-// numbers of a row in the order in which lanes hold them, 16 bytes at a time.
+// elements of a row in the order in which lanes hold them, 16 bytes at a time.
 template <int D>
 __device__ __forceinline__ void load_sums(float (&c)[D / 8][4],
                                           const float* sums,
                                           const int (&row)[2], int t) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int i = max(position_of(row[half]), 0);  // of no row: any numbers
+    const int i = max(position_of(row[half]), 0);  // of no row: anything
     const float* from = sums + int64_t{i} * D + 4 * t;
 #pragma unroll
     for (int n = 0; n < D / 8; n += 2) {
@@ -135,7 +135,7 @@ __device__ __forceinline__ void store_rows(const float (&c)[D / 8][4], bf16* to,
   }
 }
 
-// The two numbers of a C at n-tile `n` of a row in a tile.
+// The two elements of a C at n-tile `n` of a row in a tile.
 template <int D>
 __device__ __forceinline__ float2 tile_pair(const unsigned char* tile, int row,
                                             int n, int t) {

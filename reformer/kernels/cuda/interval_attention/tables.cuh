@@ -27,7 +27,7 @@ __device__ __forceinline__ float doubled(int place) {
 }
 
 // What rounds say of one row, on its way to the tables, a thread each. All of a
-// row's numbers lie side by side: where they are aligned, 16 bytes come by one
+// row's elements lie side by side: where they are aligned, 16 bytes come by one
 // load. Those of the first kAhead rounds are asked for by the constructor and
 // wait in registers; store() asks for the rest itself.
 inline constexpr int kAhead = 8;
