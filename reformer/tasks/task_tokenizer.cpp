@@ -13,7 +13,7 @@ namespace {
 
 // Of longer bitexts every second, third, ... pair: more lines hardly change the
 // pieces, and take their time.
-constexpr int64_t kMostPairs = 500'000;
+constexpr int64_t kMostPairs = 250'000;
 
 // The lines of the training pairs, of both languages.
 class TrainingLines {
