@@ -699,7 +699,9 @@ class Table4Test(unittest.TestCase):
         self.assertIn("BLEU|", run.stdout)
 
     def test_what_is_no_translation_is_refused(self):
-        run = self.table4("--config", "duplication")
+        run = subprocess.run(
+            [PROGRAM, "reproduce", "table4", "--out", str(self.out) + "-none",
+             "--config", "duplication"], capture_output=True, text=True)
         self.assertEqual(run.returncode, 1)
         self.assertIn("model.encoder_layers", run.stderr)
 
