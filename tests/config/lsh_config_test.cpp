@@ -39,9 +39,10 @@ TEST(LshConfig, VisitorSeesEverySettingOnce) {
     visited.insert(&setting);
     names.insert(name);
   });
-  const std::set<const void*> settings{&config.rounds,    &config.chunk_length,
-                                       &config.n_buckets, &config.local_window,
-                                       &config.window,    &config.causal};
+  const std::set<const void*> settings{
+      &config.rounds,       &config.chunk_length, &config.n_buckets,
+      &config.local_window, &config.window,       &config.causal,
+      &config.hashed_heads, &config.local_heads};
   EXPECT_EQ(visited, settings);
   EXPECT_EQ(names.size(), settings.size());
 }

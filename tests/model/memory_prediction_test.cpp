@@ -258,6 +258,7 @@ TEST_P(Prediction, OfParametersIsExact) {
       return parameter.name.find(part) != std::string::npos;
     };
     int64_t& count = has("embedding.")      ? counts.embedding
+                     : has("ngrams.")       ? counts.ngrams
                      : has("positions.")    ? counts.positions
                      : has("attention.")    ? counts.attention
                      : has("feed_forward.") ? counts.feed_forward
@@ -265,6 +266,7 @@ TEST_P(Prediction, OfParametersIsExact) {
     count += parameter.value.numel();
   }
   EXPECT_EQ(counts.embedding, predicted.embedding);
+  EXPECT_EQ(counts.ngrams, predicted.ngrams);
   EXPECT_EQ(counts.positions, predicted.positions);
   EXPECT_EQ(counts.attention, predicted.attention);
   EXPECT_EQ(counts.feed_forward, predicted.feed_forward);
