@@ -32,7 +32,9 @@ at::Tensor drawn(const at::Tensor& logits, Sampler& sampler,
 
 Translator::Translator(const EncoderDecoder& model,
                        const TranslatorConfig& config)
-    : model_(model), config_(config) {
+    : model_(model),
+      config_(config),
+      packed_(std::make_shared<PackedMatrices>()) {
   const int64_t vocabulary = model.config().model.vocabulary;
   require(config.batch >= 1, kOp, ": a batch of at least 1 is required, got ",
           config.batch);
@@ -109,6 +111,7 @@ Translations Translator::translate(
     const std::vector<std::vector<int64_t>>& sources, const Done& done,
     const std::atomic<bool>* stop, int64_t first) const {
   const Interruptible interruptible(stop);
+  const PackedMatrices::Use use(*packed_);
   Translations all;
   all.best.resize(sources.size());
   const auto finish = [&](std::size_t i, const std::vector<Hypothesis>& best) {

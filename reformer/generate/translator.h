@@ -5,12 +5,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "reformer/generate/beam_search.h"
 #include "reformer/generate/sampler.h"
 #include "reformer/model/encoder_decoder.h"
+#include "reformer/ops/packed_matrices.h"
 
 namespace reformer {
 
@@ -31,7 +33,9 @@ struct Translations {
   int64_t tokens = 0;                         // of the best, with their ends
 };
 
-// The model must outlive it and not change.
+// The model must outlive it and not change: on a CPU its matrices are packed
+// once (ops/packed_matrices), which takes their memory a second time. Threads
+// may each have a translator of their own, of the same model too.
 class Translator {
  public:
   // Throws Error for an impossible config.
@@ -60,6 +64,7 @@ class Translator {
 
   const EncoderDecoder& model_;
   TranslatorConfig config_;
+  std::shared_ptr<PackedMatrices> packed_;
 };
 
 }  // namespace reformer

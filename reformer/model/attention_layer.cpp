@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 
 #include "reformer/config/bucket_count.h"
@@ -103,8 +102,7 @@ std::vector<at::Tensor> AttentionLayer::projected_rows(const at::Tensor& normed,
   const auto matrices = projections();
   std::vector<at::Tensor> rows;
   for (size_t i = 0; i < matrices.size(); ++i) {
-    rows.push_back(
-        at::linear(projected_from(i, normed, pass), matrices[i].to(compute_)));
+    rows.push_back(linear(projected_from(i, normed, pass), {matrices[i], {}}));
   }
   return rows;
 }
@@ -128,7 +126,7 @@ Projected AttentionLayer::project(const at::Tensor& x) const {
 
 Projected AttentionLayer::project_source(const at::Tensor& output) const {
   const auto rows_of = [&](const at::Tensor& matrix) {
-    return split_heads(at::linear(output, matrix.to(compute_)));
+    return split_heads(linear(output, {matrix, {}}));
   };
   return {{}, rows_of(k_), rows_of(v_)};
 }
@@ -217,7 +215,7 @@ at::Tensor AttentionLayer::joined_heads(const at::Tensor& attended) const {
 }
 
 at::Tensor AttentionLayer::join(const at::Tensor& attended) const {
-  return at::linear(joined_heads(attended), output_.to(compute_));
+  return linear(joined_heads(attended), {output_, {}});
 }
 
 void AttentionLayer::add_joined(const at::Tensor& attended,

@@ -55,8 +55,7 @@ at::Tensor FeedForward::dropped(const at::Tensor& x, const Pass& pass,
 at::Tensor FeedForward::output(const at::Tensor& active,
                                const LinearWeights& out, const Pass& pass,
                                int64_t first_position) const {
-  return dropped(at::linear(active, out.weight, out.bias), pass,
-                 first_position);
+  return dropped(linear(active, out), pass, first_position);
 }
 
 FeedForward::Matrices FeedForward::rounded() const {
@@ -103,7 +102,7 @@ void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x,
   for_each_flat_part(x, pass, [&](int64_t at, int64_t n) {
     const auto normed = layer_norm(flat(x, pass).narrow(1, at, n), norm_weight_,
                                    norm_bias_, placement_.compute);
-    auto inner = at::linear(normed, in.weight, in.bias);  // [batch, n, d_ff]
+    auto inner = linear(normed, in);  // [batch, n, d_ff]
     activate_in_place(inner, activation_);
     flat(y, pass).narrow(1, at, n).add_(output(inner, out, pass, at), scale);
   });

@@ -17,6 +17,7 @@
 #include "reformer/model/parameter_gradients.h"
 #include "reformer/model/parts.h"
 #include "reformer/ops/linear.h"
+#include "reformer/ops/packed_matrices.h"
 #include "reformer/ops/top_tokens.h"
 
 namespace reformer {
@@ -122,9 +123,12 @@ at::Tensor LanguageHead::top_tokens(const Streams& y, int64_t k,
   if (!placement_.device.is_cpu()) {
     return reformer::top_tokens(as_matrix(logits(y)), k, besides);
   }
-  constexpr int64_t kPartElements = 1 << 18;  // 1 MiB of float32
   const auto rows = as_matrix(layer_norm(joined(y, join_), norm_weight_,
                                          norm_bias_, placement_.compute));
+  if (PackedMatrices::in_use()) {  // whole: parts of a packed matrix are none
+    return reformer::top_tokens(linear(rows, {weight(), bias_}), k, besides);
+  }
+  constexpr int64_t kPartElements = 1 << 18;  // 1 MiB of float32
   const auto matrix = weight().to(placement_.compute);
   const auto bias = bias_.to(placement_.compute);
   const int64_t n_rows = rows.size(0);

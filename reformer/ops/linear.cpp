@@ -6,6 +6,7 @@
 
 #include "reformer/device/device.h"
 #include "reformer/ops/matmul.h"
+#include "reformer/ops/packed_matrices.h"
 
 namespace reformer {
 namespace {
@@ -15,13 +16,6 @@ using kernels::GemmResult;
 // Without LibTorch's dispatcher where nothing is to be done: a step has dozens.
 at::Tensor converted(const at::Tensor& x, at::ScalarType type) {
   return !x.defined() || x.scalar_type() == type ? x : x.to(type);
-}
-
-at::Tensor linear(const at::Tensor& x, const LinearWeights& matrix) {
-  const auto type = x.scalar_type();
-  return at::linear(
-      x, matrix.weight.to(type),
-      matrix.bias.defined() ? matrix.bias.to(type) : at::Tensor());
 }
 
 // x W^T + bias in a type wider than x's, of factors rounded to x's type; sums
@@ -125,6 +119,20 @@ bool fit_kernel(const at::Tensor& x, const NormWeights& norm,
 
 }  // namespace
 
+at::Tensor linear(const at::Tensor& x, const LinearWeights& matrix,
+                  Activation activation) {
+  const auto type = x.scalar_type();
+  if (auto* packed = PackedMatrices::in_use()) {
+    const bool relu = activation == Activation::kRelu;
+    const auto y = packed->linear(x, matrix.weight, matrix.bias, relu);
+    if (y.defined()) return relu ? y : activated(y, activation);
+  }
+  return activated(
+      at::linear(x, matrix.weight.to(type),
+                 matrix.bias.defined() ? matrix.bias.to(type) : at::Tensor()),
+      activation);
+}
+
 std::vector<at::Tensor> norm_linear(const at::Tensor& x,
                                     const NormWeights& norm,
                                     const std::vector<LinearWeights>& matrices,
@@ -143,10 +151,10 @@ std::vector<at::Tensor> norm_linear(const at::Tensor& x,
   }
   const auto normed = layer_norm(x, norm.weight, norm.bias, types.compute);
   for (const auto& matrix : matrices) {
-    const auto y = types.result == types.compute
-                       ? linear(normed, matrix)
-                       : wide_linear(normed, matrix, types.result);
-    results.push_back(activated(y, activation));
+    results.push_back(
+        types.result == types.compute
+            ? linear(normed, matrix, activation)
+            : activated(wide_linear(normed, matrix, types.result), activation));
   }
   return results;
 }
@@ -164,7 +172,8 @@ void add_linear(const at::Tensor& x, const LinearWeights& matrix,
 void add_linear_exactly(const at::Tensor& x, const LinearWeights& matrix,
                         const at::Tensor& y, double scale) {
   const auto type = x.scalar_type();
-  if (!matrix.bias.defined() && y.is_contiguous()) {
+  if (!matrix.bias.defined() && y.is_contiguous() &&
+      PackedMatrices::in_use() == nullptr) {
     return add_matmul(as_matrix(y), as_matrix(x),
                       converted(matrix.weight, type).t(), scale);
   }

@@ -16,6 +16,14 @@ struct LinearWeights {
   at::Tensor bias;    // [outputs]; undefined: none
 };
 
+//   x        [..., width]
+//   returns  [..., outputs] of x's type: activation(x W^T + bias)
+//
+// Matrices of another type are converted every time. Differentiable. By packed
+// copies where such are in use (ops/packed_matrices.h).
+at::Tensor linear(const at::Tensor& x, const LinearWeights& matrix,
+                  Activation activation = Activation::kNone);
+
 // What norm_linear computes with, and what its results are of.
 struct LinearTypes {
   at::ScalarType compute = at::kFloat;

@@ -11,19 +11,33 @@
 namespace reformer::kernels::cpu::REFORMER_ISA {
 namespace {
 
+// What a thread needs of memory for one (row, head) after the other.
+template <class T>
+struct BeamScratch {
+  explicit BeamScratch(int64_t positions)
+      : keys(padded<T>(positions)),
+        values(padded<T>(positions)),
+        scores(padded<T>(positions)) {}
+
+  Scratch<const T*> keys;
+  Scratch<const T*> values;
+  Scratch<T> scores;
+};
+
 template <class T>
 class BeamQuery {
  public:
-  BeamQuery(const BeamAttentionArgs<T>& args, int64_t row, int64_t head)
+  BeamQuery(const BeamAttentionArgs<T>& args, int64_t row, int64_t head,
+            const BeamScratch<T>& scratch)
       : args_(args),
         row_(row),
         head_(head),
         end_(args.ends ? args.ends[row] : args.end),
         seen_(args.seen ? args.seen + (row * args.heads + head) * args.end
                         : nullptr),
-        keys_(padded<T>(end_ - args.begin)),
-        values_(padded<T>(end_ - args.begin)),
-        scores_(padded<T>(end_ - args.begin)) {}
+        keys_(scratch.keys),
+        values_(scratch.values),
+        scores_(scratch.scores) {}
 
   void attend() {
     T* output = args_.output.head(row_, head_);
@@ -121,9 +135,9 @@ class BeamQuery {
   const int64_t end_;
   const uint8_t* seen_;
   int64_t n_ = 0;  // positions
-  Scratch<const T*> keys_;
-  Scratch<const T*> values_;
-  Scratch<T> scores_;
+  const Scratch<const T*>& keys_;
+  const Scratch<const T*>& values_;
+  const Scratch<T>& scores_;
 };
 
 }  // namespace
@@ -134,13 +148,15 @@ void beam_attention(const BeamAttentionArgs<T>& args) {
   const int64_t tasks = args.rows * args.heads;
   const int64_t positions = args.end - args.begin;
   // A task is a few heads of a row: waking a thread for one costs more than it.
-  constexpr int64_t kTogether = 8;
+  constexpr int64_t kTogether = 16;
   parallel_tasks_if(
       tasks * positions >= kWorthwhile, (tasks + kTogether - 1) / kTogether,
       [&](int64_t group) {
+        const BeamScratch<T> scratch(positions);
         const int64_t last = std::min(tasks, (group + 1) * kTogether);
         for (int64_t task = group * kTogether; task < last; ++task) {
-          BeamQuery<T>(args, task / args.heads, task % args.heads).attend();
+          BeamQuery<T>(args, task / args.heads, task % args.heads, scratch)
+              .attend();
         }
       });
 }
