@@ -9,6 +9,7 @@
 #include "cli/generate/prompt.h"
 #include "cli/generate/session.h"
 #include "cli/options/config_options.h"
+#include "cli/options/sampler_options.h"
 #include "reformer/base/errors.h"
 #include "reformer/generate/sampler.h"
 #include "reformer/io/checkpoint.h"
@@ -85,6 +86,7 @@ void add_generate(CLI::App& app, Action& action) {
       ->check(not_empty());
   options->texts.add_to(command);
   add_sampler_options(command, options->sampler);
+  add_repetition_options(command, options->sampler);
   command
       .add_option("--rounds", options->rounds,
                   "hash rounds, free to differ from training's; 0: the same")

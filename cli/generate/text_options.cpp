@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <limits>
-
 namespace reformer::cli {
 namespace {
 
@@ -80,30 +78,20 @@ bool TextOptions::shows_prompt() const {
   return !interactive && isatty(STDOUT_FILENO) == 1;
 }
 
-void add_sampler_options(CLI::App& command, SamplerConfig& sampler) {
-  const auto add = [&](const char* name, auto& value, const char* help,
-                       const CLI::Validator& check, const char* type) {
-    command.add_option(name, value, help)
-        ->check(check)
-        ->type_name(type)
-        ->capture_default_str();
-  };
-  add("--temperature", sampler.temperature,
-      "divides the logits; 0: always the most probable token", number(0, 1e9),
-      "T");
-  add("--top-k", sampler.top_k, "only the K most probable tokens; 0: all",
-      whole_number(0, kMaxLength), "K");
-  add("--top-p", sampler.top_p,
-      "of those, the fewest whose probabilities reach P", number(0, 1), "P");
-  add("--repetition-penalty", sampler.repetition_penalty,
-      "lowers logits of recent tokens: divides positive ones and multiplies "
-      "negative ones by X; 1: none",
-      number(0, 1e9), "X");
-  add("--repetition-window", sampler.repetition_window,
-      "how many last tokens, the prompt's too, are recent; 0: all",
-      whole_number(0, kMaxLength), "N");
-  add("--seed", sampler.seed, "the same seed, the same text",
-      whole_number(0, std::numeric_limits<int64_t>::max()), "N");
+void add_repetition_options(CLI::App& command, SamplerConfig& sampler) {
+  command
+      .add_option("--repetition-penalty", sampler.repetition_penalty,
+                  "lowers logits of recent tokens: divides positive ones and "
+                  "multiplies negative ones by X; 1: none")
+      ->check(number(0, 1e9))
+      ->type_name("X")
+      ->capture_default_str();
+  command
+      .add_option("--repetition-window", sampler.repetition_window,
+                  "how many last tokens, the prompt's too, are recent; 0: all")
+      ->check(whole_number(0, kMaxLength))
+      ->type_name("N")
+      ->capture_default_str();
 }
 
 }  // namespace reformer::cli

@@ -33,6 +33,6 @@ struct TextOptions {
   bool shows_prompt() const;
 };
 
-void add_sampler_options(CLI::App& command, SamplerConfig& sampler);
+void add_repetition_options(CLI::App& command, SamplerConfig& sampler);
 
 }  // namespace reformer::cli

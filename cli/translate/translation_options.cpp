@@ -1,7 +1,6 @@
 #include "cli/translate/translation_options.h"
 
-#include <limits>
-
+#include "cli/options/sampler_options.h"
 #include "reformer/base/errors.h"
 #include "reformer/kernels/top_tokens.h"
 
@@ -50,26 +49,11 @@ void add_search_options(CLI::App& command, TranslationOptions& options) {
 }
 
 void add_sampling_options(CLI::App& command, TranslationOptions& options) {
-  auto& sampler = options.sampler;
   auto* sample = command.add_flag("--sample", options.sample,
                                   "draw tokens instead of searching");
-  const auto add = [&](const char* name, auto& value, const char* help,
-                       const CLI::Validator& check, const char* type) {
-    command.add_option(name, value, help)
-        ->check(check)
-        ->type_name(type)
-        ->needs(sample)
-        ->capture_default_str();
-  };
-  add("--temperature", sampler.temperature,
-      "divides the logits; 0: always the most probable token", number(0, 1e9),
-      "T");
-  add("--top-k", sampler.top_k, "only the K most probable tokens; 0: all",
-      whole_number(0, kMaxLength), "K");
-  add("--top-p", sampler.top_p,
-      "of those, the fewest whose probabilities reach P", number(0, 1), "P");
-  add("--seed", sampler.seed, "the same seed, the same text",
-      whole_number(0, std::numeric_limits<int64_t>::max()), "N");
+  for (auto* option : add_sampler_options(command, options.sampler)) {
+    option->needs(sample);
+  }
 }
 
 }  // namespace
