@@ -12,19 +12,27 @@
 #include "reformer/base/errors.h"
 #include "reformer/device/device.h"
 #include "reformer/device/memory_meter.h"
+#include "reformer/model/prediction.h"
 #include "reformer/train/learner.h"
 
 namespace reformer::cli {
 namespace {
 
-// Tokens of no meaning: what a step costs does not depend on them.
+// Tokens of no meaning: what a step costs does not depend on them. Pairs of
+// sentences are as long as they may be, so that nothing is padding.
 Batch random_batch(const Config& config, uint64_t seed) {
   const auto random = at::detail::createCPUGenerator(seed);
-  const int64_t batch = config.train.batch;
-  const int64_t length = config.train.length;
-  return {at::randint(config.model.vocabulary, {batch, length}, random,
-                      at::TensorOptions().dtype(at::kLong)),
-          at::ones({batch, length}, at::kBool)};
+  const std::vector<int64_t> shape = {batch_rows(config), config.train.length};
+  const auto tokens = [&] {
+    return at::randint(config.model.vocabulary, shape, random,
+                       at::TensorOptions().dtype(at::kLong));
+  };
+  Batch batch{tokens(), at::ones(shape, at::kBool)};
+  if (config.model.encoder_layers > 0) {
+    batch.source = tokens();
+    batch.source_mask = at::ones(shape, at::kBool);
+  }
+  return batch;
 }
 
 }  // namespace
@@ -46,8 +54,7 @@ StepMeasurement measure_step(const Config& config, at::Device device,
     return gradients;
   };
   // As in training nobody waits for a GPU between steps, only at the end.
-  const int64_t tokens =
-      config.train.batch * config.train.length * config.train.accumulate;
+  const int64_t tokens = tokens_per_step(config);
   const int64_t steps =
       device.is_cpu() ? 1 : std::clamp<int64_t>((1 << 19) / tokens, 1, 10);
   const auto take_steps = [&] {

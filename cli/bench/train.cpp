@@ -12,6 +12,7 @@
 #include "reformer/base/errors.h"
 #include "reformer/config/config_library.h"
 #include "reformer/model/placement.h"
+#include "reformer/model/prediction.h"
 
 namespace reformer::cli {
 namespace {
@@ -32,7 +33,10 @@ Config config_of(const TrainBench& options, int64_t length) {
   Config config;
   if (!options.config.empty()) config = load_config(options.config);
   if (length > 0) config.train.length = length;
-  if (options.batch > 0) config.train.batch = options.batch;
+  if (options.batch > 0) {
+    config.train.batch = options.batch;
+    config.train.batch_tokens = 0;
+  }
   set_values(config, options.assignments);
   check(config);
   return config;
@@ -46,6 +50,7 @@ std::string json_row(const Config& config, at::Device device,
   json["device"] = device.is_cpu() ? "cpu" : "cuda";
   json["dtype"] = compute == at::kBFloat16 ? "bfloat16" : "float32";
   json["layers"] = config.model.layers;
+  json["encoder_layers"] = config.model.encoder_layers;
   json["d_model"] = config.model.d_model;
   json["d_ff"] = config.model.d_ff;
   json["heads"] = config.model.heads;
@@ -53,7 +58,7 @@ std::string json_row(const Config& config, at::Device device,
   json["attention"] = config.model.attention.names();
   json["block"] = config.model.block.name();
   json["length"] = config.train.length;
-  json["batch"] = config.train.batch;
+  json["batch"] = batch_rows(config);
   json["rounds"] = config.lsh.rounds;
   json["local_window"] = config.lsh.local_window;
   json["optimizer"] = config.train.optimizer.name();
@@ -73,7 +78,11 @@ const std::vector<Column> kColumns = {
 
 std::string head(const Config& config, at::Device device) {
   std::ostringstream text;
-  text << "Training steps: " << config.model.layers << " layers "
+  text << "Training steps: ";
+  if (config.model.encoder_layers > 0) {
+    text << config.model.encoder_layers << "+";
+  }
+  text << config.model.layers << " layers "
        << config.model.d_model << "/" << config.model.d_ff << ", "
        << config.model.heads << " heads of " << head_size(config.model) << ", "
        << config.model.attention << " attention, " << config.model.block
@@ -102,7 +111,7 @@ void bench_train(const TrainBench& options) {
     report.text(table_row(
         kColumns,
         {std::to_string(config.train.length),
-         std::to_string(config.train.batch),
+         std::to_string(batch_rows(config)),
          std::to_string(measured.parameters), milliseconds(measured.step_s),
          fixed(measured.tokens_per_s, 0),
          fixed(double(measured.peak_bytes) / (1 << 30), 2)}));

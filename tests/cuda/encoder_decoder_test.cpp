@@ -5,6 +5,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/where.h>
 #include <gtest/gtest.h>
@@ -194,8 +195,13 @@ TEST_F(CudaEncoderDecoder, WhatStandsInThePaddingIsNotRead) {
     batch.tokens = at::where(batch.loss_mask, batch.tokens, 9);
     const auto after = gradients();
     for (size_t i = 0; i < before.size(); ++i) {
-      EXPECT_TRUE(at::equal(before[i], after[i]))
-          << encoder << " " << model.parameters()[i].name;
+      const auto& name = model.parameters()[i].name;
+      // A row of the embedding adds up its lookups in pieces: zeros of padding
+      // among them move where the pieces begin, which rounds otherwise.
+      const bool same = name == "embedding.weight"
+                            ? at::allclose(before[i], after[i], 1e-5, 1e-7)
+                            : at::equal(before[i], after[i]);
+      EXPECT_TRUE(same) << encoder << " " << name;
     }
   }
 }
