@@ -24,23 +24,31 @@ namespace {
 
 struct InfoOptions {
   ConfigOptions config;
+  double tflops = 0;  // a second; 0: not said
   bool json = false;
 };
 
 // All that is printed, computed once.
 struct Info {
-  Info(const Config& given, at::DeviceType on)
+  Info(const Config& given, at::DeviceType on, double tflops_per_second)
       : config(given),
         device(on),
+        tflops(tflops_per_second),
         parameters(count_parameters(given)),
         memory(predict_memory(given, on)),
         flops(predict_flops(given)) {}
 
   Config config;
   at::DeviceType device;
+  double tflops;
   ParameterCounts parameters;
   PeakPrediction memory;
   FlopsPrediction flops;
+
+  double flops_of_all_steps() const {
+    return flops.total() * double(config.train.steps);
+  }
+  double hours() const { return flops_of_all_steps() / (tflops * 1e12) / 3600; }
 };
 
 template <class Number>
@@ -97,15 +105,15 @@ std::string stored_line(Config config, at::DeviceType device) {
 }
 
 std::string describe_memory(const Info& info) {
-  const auto& [config, device, parameters, memory, flops] = info;
+  const auto& memory = info.memory;
   std::string text = "memory of a step on a " +
-                     std::string(device == at::kCPU ? "CPU" : "GPU") +
+                     std::string(info.device == at::kCPU ? "CPU" : "GPU") +
                      ", predicted: at its peak, in " + memory.peak.part + "\n";
   for (const auto& [name, bytes] : memory_parts(memory.peak)) {
     if (bytes > 0) text += line(name, mebibytes(bytes));
   }
   text += line("total", mebibytes(memory.peak.total()));
-  text += stored_line(config, device);
+  text += stored_line(info.config, info.device);
   text += "working memory, of one part at a time\n";
   for (const auto& [name, bytes] : working_parts(memory)) {
     text += line(name, mebibytes(bytes));
@@ -126,7 +134,15 @@ std::string text_of(const Info& info) {
   for (const auto& [name, flops] : flops_parts(info.flops)) {
     text += line(name, gigaflops(flops));
   }
-  return text + line("total", gigaflops(info.flops.total()));
+  text += line("total", gigaflops(info.flops.total()));
+  text += "all " + grouped(info.config.train.steps) + " steps\n" +
+          line("arithmetic", fixed(info.flops_of_all_steps() / 1e15, 1,
+                                   " PFLOP"));
+  if (info.tflops > 0) {
+    text += line("time at " + fixed(info.tflops, 0) + " TFLOP/s",
+                 fixed(info.hours(), 1, " hours"));
+  }
+  return text;
 }
 
 template <class Number>
@@ -149,6 +165,8 @@ std::string json_of(const Info& info) {
   object["tokens_per_step"] = tokens_per_step(config);
   object["flops_per_step"] = json_of(flops_parts(info.flops));
   object["flops_per_step"]["total"] = info.flops.total();
+  object["steps"] = config.train.steps;
+  if (info.tflops > 0) object["hours"] = info.hours();
   object["keys_per_query"] = mean_keys_per_query(config);
   object["positions"] = config.model.positions.name();
   object["longest_input"] = longest_input(config);  // 0: any
@@ -182,7 +200,7 @@ void run_info(InfoOptions options) {
   options.config.name = source_of(options.config.name);
   const Config config = options.config.load();
   check(config);
-  const Info info(config, device);
+  const Info info(config, device, options.tflops);
   Report report(options.json);
   report.text(text_of(info));
   report.json(json_of(info));
@@ -197,6 +215,13 @@ void add_info(CLI::App& app, Action& action) {
   options->config.add_to(command);
   auto* source = command.get_option("CONFIG");
   source->description(source->get_description() + "; or a run's folder");
+  command
+      .add_option("--tflops", options->tflops,
+                  "also the hours that all steps take at so many TFLOP/s, "
+                  "which `bench train` tells: the total below by its seconds")
+      ->check(CLI::PositiveNumber)
+      ->take_last()
+      ->type_name("N");
   command.add_flag("--json", options->json, "one JSON object on stdout");
   command.callback(
       [options, &action] { action = [options] { run_info(*options); }; });

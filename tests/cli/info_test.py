@@ -10,7 +10,7 @@ PROJECT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = None  # set below
 
 KEYS = ("device parameters peak_bytes peak_part working_bytes tokens_per_step "
-        "flops_per_step keys_per_query positions longest_input n_buckets "
+        "flops_per_step steps keys_per_query positions longest_input n_buckets "
         "config").split()
 
 
@@ -90,6 +90,13 @@ class InfoTest(unittest.TestCase):
         for words in "parameters", "optimizer state", "tokens", "GFLOP":
             self.assertIn(words, run.stdout)
 
+    def test_hours_are_all_arithmetic_by_the_speed(self):
+        given = ("wmt14-en-de-base", "--tflops", "100")
+        result = json_of(*given)
+        flops = result["flops_per_step"]["total"] * result["steps"]
+        self.assertAlmostEqual(result["hours"], flops / 100e12 / 3600)
+        self.assertIn(f"{result['hours']:.1f} hours", info(*given).stdout)
+
     def test_mistakes_are_one_sentence(self):
         with tempfile.TemporaryDirectory() as folder:
             for arguments, words in (
@@ -97,7 +104,8 @@ class InfoTest(unittest.TestCase):
                     (["txt"], "text"),
                     ([folder], "config.json"),
                     (["text", "--set", "model.layer=2"], "model.layers"),
-                    (["text", "--set", "model.layers=0"], "model.layers")):
+                    (["text", "--set", "model.layers=0"], "model.layers"),
+                    (["text", "--tflops", "0"], "--tflops")):
                 run = info(*arguments)
                 self.assertEqual(run.stdout, "")
                 self.assertNotEqual(run.returncode, 0)
