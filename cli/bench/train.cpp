@@ -82,13 +82,13 @@ std::string head(const Config& config, at::Device device) {
   if (config.model.encoder_layers > 0) {
     text << config.model.encoder_layers << "+";
   }
-  text << config.model.layers << " layers "
-       << config.model.d_model << "/" << config.model.d_ff << ", "
-       << config.model.heads << " heads of " << head_size(config.model) << ", "
-       << config.model.attention << " attention, " << config.model.block
-       << " blocks\nrounds " << config.lsh.rounds << ", chunk "
-       << config.lsh.chunk_length << ", local window "
-       << config.lsh.local_window << ", " << config.train.optimizer << "\n"
+  text << config.model.layers << " layers " << config.model.d_model << "/"
+       << config.model.d_ff << ", " << config.model.heads << " heads of "
+       << head_size(config.model) << ", " << config.model.attention
+       << " attention, " << config.model.block << " blocks\nrounds "
+       << config.lsh.rounds << ", chunk " << config.lsh.chunk_length
+       << ", local window " << config.lsh.local_window << ", "
+       << config.train.optimizer << "\n"
        << describe_machine(device) << "\n\n"
        << table_head(kColumns);
   return text.str();

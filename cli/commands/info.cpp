@@ -135,9 +135,9 @@ std::string text_of(const Info& info) {
     text += line(name, gigaflops(flops));
   }
   text += line("total", gigaflops(info.flops.total()));
-  text += "all " + grouped(info.config.train.steps) + " steps\n" +
-          line("arithmetic", fixed(info.flops_of_all_steps() / 1e15, 1,
-                                   " PFLOP"));
+  text +=
+      "all " + grouped(info.config.train.steps) + " steps\n" +
+      line("arithmetic", fixed(info.flops_of_all_steps() / 1e15, 1, " PFLOP"));
   if (info.tflops > 0) {
     text += line("time at " + fixed(info.tflops, 0) + " TFLOP/s",
                  fixed(info.hours(), 1, " hours"));

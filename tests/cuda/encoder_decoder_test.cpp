@@ -3,9 +3,9 @@
 #include "reformer/model/encoder_decoder.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/where.h>
 #include <gtest/gtest.h>
