@@ -40,6 +40,13 @@ TEST_F(CheckpointDamage, EveryFlippedBitOfTheStateIsFound) {
   EXPECT_EQ(latest(), 1);
 }
 
+TEST_F(CheckpointDamage, ATokenizerOfOtherBytesIsFound) {
+  Checkpoint saved = tiny_checkpoint(1, 1);
+  saved.tokenizer = "pieces";
+  save_checkpoint(run_, saved, false);
+  EXPECT_NE(fault_in(first_ + "/tokenizer.model", "pieceS"), "no error");
+}
+
 TEST_F(CheckpointDamage, EveryTruncationIsFound) {
   save(1);
   for (const std::string name : kFiles) {

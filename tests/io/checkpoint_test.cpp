@@ -23,6 +23,7 @@ TEST_F(CheckpointTest, EverythingComesBackBitForBit) {
   saved.config.task.data = "a \"b\"\n.txt";
   saved.data_position = std::numeric_limits<int64_t>::max();
   saved.threads = 7;
+  saved.tokenizer = std::string("pieces\0\n\xff", 9);
   saved.instruction_set = "avx2";
   saved.has_best = true;
   saved.evaluated_step = 123'456'000'000;
@@ -43,6 +44,7 @@ TEST_F(CheckpointTest, EverythingComesBackBitForBit) {
     EXPECT_EQ(loaded.evaluated_step, saved.evaluated_step);
     EXPECT_EQ(loaded.data, saved.data);
     EXPECT_EQ(loaded.threads, saved.threads);
+    EXPECT_EQ(loaded.tokenizer, saved.tokenizer);
     EXPECT_EQ(loaded.instruction_set, saved.instruction_set);
     EXPECT_EQ(config_to_json(loaded.config), config_to_json(saved.config));
     EXPECT_TRUE(same_bits(loaded.parameters, saved.parameters));

@@ -208,6 +208,20 @@ TEST_P(Translation, ATokenDoesNotSeeItselfNorWhatFollows) {
   EXPECT_GT(relative_error(after.slice(1, 12), before.slice(1, 12)), 1e-3);
 }
 
+// An encoder looks both ways: what comes last matters to what comes first.
+TEST_P(Translation, TheEncoderSeesWhatFollows) {
+  EncoderDecoder model(config(), at::kDouble);
+  shake(model, 0.05);
+  const auto batch = padded_pairs(config(), 1);
+  auto source = batch.source.narrow(0, 0, 1).narrow(1, 0, 5).clone();
+  const auto first = [&] {
+    return model.encode(source, {}, evaluation_pass()).output.select(1, 0);
+  };
+  const auto before = first();
+  source.select(1, 4).add_(1).remainder_(config().model.vocabulary);
+  EXPECT_GT(relative_error(first(), before), 1e-6);
+}
+
 ReversibleStack& reversible(const Stack& stack) {
   return dynamic_cast<ReversibleStack&>(const_cast<Stack&>(stack));
 }
