@@ -1,10 +1,13 @@
 #include "reformer/tasks/task_tokenizer.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "reformer/base/errors.h"
 #include "reformer/base/xxhash64.h"
 #include "reformer/data/bitext.h"
+#include "reformer/tasks/bitext_splits.h"
 #include "reformer/tasks/toy_language.h"
 #include "reformer/tasks/translation.h"
 
@@ -18,10 +21,10 @@ constexpr int64_t kMostPairs = 250'000;
 // The lines of the training pairs, of both languages.
 class TrainingLines {
  public:
-  explicit TrainingLines(const CacheFile& text)
-      : reader_(text), labels_(text.labels()) {
-    int64_t pairs = 0;
-    for (const char label : labels_) pairs += is_training(label);
+  TrainingLines(const CacheFile& text, const TaskConfig& task)
+      : reader_(text), splits_(bitext_splits(task, text.labels())) {
+    const int64_t pairs =
+        std::count(splits_.begin(), splits_.end(), BitextSplit::kTrain);
     every_ = (pairs + kMostPairs - 1) / kMostPairs;
   }
 
@@ -38,20 +41,18 @@ class TrainingLines {
   }
 
  private:
-  static bool is_training(char label) {
-    return label == static_cast<char>(BitextSplit::kTrain);
-  }
-
   bool next_pair() {
     while (reader_.next(pair_)) {
-      const char label = labels_[index_++];
-      if (is_training(label) && training_++ % every_ == 0) return true;
+      const auto split = splits_[index_++];
+      if (split == BitextSplit::kTrain && training_++ % every_ == 0) {
+        return true;
+      }
     }
     return false;
   }
 
   BitextReader reader_;
-  const std::string& labels_;
+  std::vector<BitextSplit> splits_;
   LinePair pair_;
   bool has_target_ = false;
   size_t index_ = 0;
@@ -59,11 +60,12 @@ class TrainingLines {
   int64_t every_ = 1;
 };
 
-std::string made_of(const CacheFile& text, int64_t vocabulary,
+std::string made_of(const CacheFile& text, const Config& config,
                     DecodeObserver& observer) {
+  const int64_t vocabulary = config.model.vocabulary;
   observer.began("making a tokenizer of " + std::to_string(vocabulary) +
                  " pieces");
-  TrainingLines lines(text);
+  TrainingLines lines(text, config.task);
   return train_tokenizer([&](std::string& line) { return lines.next(line); },
                          {PieceKind::kBpe, vocabulary, /*or_fewer=*/true});
 }
@@ -71,17 +73,20 @@ std::string made_of(const CacheFile& text, int64_t vocabulary,
 std::shared_ptr<const Tokenizer> made_tokenizer(const Config& config,
                                                 DecodeObserver& observer) {
   const BitextRequest request = bitext_request(config.task, config.task.data);
-  const int64_t vocabulary = config.model.vocabulary;
   const auto text = open_bitext(request, observer);
   const auto decode = [&](Collection&, const AppendPayload& append) {
-    const std::string model = made_of(*text, vocabulary, observer);
+    const std::string model = made_of(*text, config, observer);
     append({reinterpret_cast<const uint8_t*>(model.data()), model.size()});
     return Decoded{};
   };
+  const auto own = [](const std::string& data) {
+    return data.empty() ? " held-out" : " own";
+  };
   const auto file =
       cached({request.cache, request.data,
-              "tokenizer 1 bpe " + request.source + " " + request.target + " " +
-                  std::to_string(vocabulary),
+              "tokenizer 2 bpe " + request.source + " " + request.target + " " +
+                  std::to_string(config.model.vocabulary) +
+                  own(config.task.validation) + own(config.task.test),
               bitext_files(request)},
              decode, observer);
   std::string bytes(static_cast<size_t>(file->size()), '\0');

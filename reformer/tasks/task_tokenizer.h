@@ -13,10 +13,10 @@
 namespace reformer {
 
 // Of a new run: task.tokenizer, or for translation without one a tokenizer that
-// is made of what the data's names leave for training, both languages together,
-// once (its cache is there the second time); null for tasks whose tokens are
-// bytes or numbers. Sets config.model.vocabulary to the number of its pieces,
-// of which a made one gets as many as it said, or fewer where the data has no
+// is made of the training pairs (bitext_splits), both languages together, once
+// (its cache is there the second time); null for tasks whose tokens are bytes
+// or numbers. Sets config.model.vocabulary to the number of its pieces, of
+// which a made one gets as many as it said, or fewer where the data has no
 // more. `observer` is told of both.
 std::shared_ptr<const Tokenizer> task_tokenizer(Config& config,
                                                 DecodeObserver& observer);

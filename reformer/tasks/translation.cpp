@@ -8,14 +8,11 @@
 
 #include "reformer/base/errors.h"
 #include "reformer/data/row_key.h"
-#include "reformer/data/shuffle.h"
+#include "reformer/tasks/bitext_splits.h"
 #include "reformer/tasks/task_tokenizer.h"
 
 namespace reformer {
 namespace {
-
-constexpr int64_t kHeldOut = 20;  // every so many pairs
-constexpr int64_t kMostHeldOut = 3000;
 
 int64_t count(const std::vector<bool>& lines) {
   return std::count(lines.begin(), lines.end(), true);
@@ -82,37 +79,14 @@ std::shared_ptr<const TranslationTask::Source> TranslationTask::opened(
 
 void TranslationTask::split_data(const TaskConfig& task,
                                  const std::shared_ptr<const Source>& source) {
-  const std::string& labels = source->text->labels();
-  for (Pairs* split : {&train_, &validation_, &test_}) {
-    split->source = source;
-    split->lines.assign(labels.size(), false);
-  }
-  for (size_t i = 0; i < labels.size(); ++i) {
-    const auto label = static_cast<BitextSplit>(labels[i]);
-    auto& split = label == BitextSplit::kTrain        ? train_
-                  : label == BitextSplit::kValidation ? validation_
-                                                      : test_;
-    split.lines[i] = true;
-  }
-  const int64_t wanted =
-      std::min(kMostHeldOut, (count(train_.lines) + kHeldOut - 1) / kHeldOut);
-  if (task.validation.empty() && count(validation_.lines) == 0) {
-    hold_out(validation_, wanted);
-  }
-  if (task.test.empty() && count(test_.lines) == 0) hold_out(test_, wanted);
-}
-
-// Moves so many training pairs to `split`. The choice depends on nothing but
-// how many there are: another seed is evaluated on the same.
-void TranslationTask::hold_out(Pairs& split, int64_t wanted) {
-  const auto key =
-      row_key(/*seed=*/0, Draw::kTranslationHoldOut, /*index=*/0, 0);
-  const int64_t pairs = count(train_.lines);
-  int64_t place = 0;
-  for (size_t i = 0; i < train_.lines.size(); ++i) {
-    if (!train_.lines[i] || shuffled(place++, pairs, key) >= wanted) continue;
-    train_.lines[i] = false;
-    split.lines[i] = true;
+  const auto splits = bitext_splits(task, source->text->labels());
+  for (auto [pairs, split] : {std::pair{&train_, BitextSplit::kTrain},
+                              std::pair{&validation_, BitextSplit::kValidation},
+                              std::pair{&test_, BitextSplit::kTest}}) {
+    pairs->source = source;
+    for (const auto of_pair : splits) {
+      pairs->lines.push_back(of_pair == split);
+    }
   }
 }
 

@@ -21,10 +21,8 @@ BitextRequest bitext_request(const TaskConfig& task, const std::string& data);
 // train.batch) allows; training takes every pair once an epoch, in an order
 // that the seed and the epoch say (LengthBatches).
 //
-// The splits are those that the data names (bitext_split_named). One that it
-// does not name, and that has no data of its own (task.validation, task.test),
-// is every 20th training pair, at most 3,000, chosen by a fixed shuffle. Pairs
-// with an empty side, lines that are not UTF-8 and pairs of more than
+// The splits are those of bitext_splits, or task.validation and task.test.
+// Pairs with an empty side, lines that are not UTF-8 and pairs of more than
 // train.length tokens are left out: `observer` is told how many.
 class TranslationTask : public Task {
  public:
@@ -63,7 +61,6 @@ class TranslationTask : public Task {
                                        DecodeObserver& observer) const;
   void split_data(const TaskConfig& task,
                   const std::shared_ptr<const Source>& source);
-  void hold_out(Pairs& split, int64_t wanted);
   void take_pairs(Pairs& split, const char* name, DecodeObserver& observer);
   const Pairs& pairs_of(Split split) const;
   Batch batch_of(const Pairs& split, const LengthBatches::Batch& chosen) const;

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "reformer/base/errors.h"
+#include "reformer/tasks/bitext_splits.h"
 #include "reformer/tasks/task_tokenizer.h"
 #include "tests/data/small_tokenizer.h"
 #include "tests/io/temporary_folder.h"
@@ -201,6 +202,23 @@ TEST_F(TranslationTaskTest, ATokenizerIsMadeOfTheTrainingPairs) {
   EXPECT_EQ(task.data().back().setting, "task.tokenizer");
   EXPECT_EQ(run_tokenizer(config, tokenizer->file())->file(),
             tokenizer->file());
+}
+
+TEST_F(TranslationTaskTest, AMadeTokenizerKnowsNothingOfHeldOutPairs) {
+  auto config = config_for(200);
+  config.task.tokenizer = "";
+  const auto splits = bitext_splits(
+      config.task, std::string(200, static_cast<char>(BitextSplit::kTrain)));
+  std::string lines;
+  for (size_t i = 0; i < 200; ++i) {
+    const bool kept = splits[i] != BitextSplit::kTrain;
+    lines += (kept ? "§§ §§§ §" : small_lines()[i]) + "\n";
+  }
+  config.task.data = put("b.en", lines) + "," + put("b.de", lines);
+  DecodeObserver nobody;
+  const auto tokenizer = task_tokenizer(config, nobody);
+  EXPECT_EQ(tokenizer->encode("the garden").size(), 2U);
+  EXPECT_GE(tokenizer->encode("§§").size(), 4U);  // byte by byte
 }
 
 TEST_F(TranslationTaskTest, WhatDoesNotFitIsRefused) {
