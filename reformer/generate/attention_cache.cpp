@@ -141,13 +141,42 @@ void AttentionCache::read(const at::Tensor& x,
   });
 }
 
-bool AttentionCache::extend() {
+bool AttentionCache::extend(int64_t rows) {
   bool moved = false;
   for (auto& group : groups_) {
-    const std::vector<int64_t> one_each(group.cache.batch(), 1);
-    moved = group.cache.extend(one_each) || moved;
+    std::vector<int64_t> counts(group.cache.batch(), 0);
+    std::fill_n(counts.begin(), rows, 1);
+    moved = group.cache.extend(counts) || moved;
   }
   return moved;
+}
+
+void AttentionCache::use_rows(int64_t rows) {
+  for (auto& group : groups_) {
+    group.cache.use_rows(rows);
+    group.history.use_rows(rows);
+  }
+}
+
+void AttentionCache::take_row(int64_t row, AttentionCache& one) {
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    groups_[i].cache.take_row(row, one.groups_[i].cache);
+    groups_[i].history.take_row(row, one.groups_[i].history);
+  }
+}
+
+void AttentionCache::move_row(int64_t from, int64_t to) {
+  for (auto& group : groups_) {
+    group.cache.move_row(from, to);
+    group.history.move_row(from, to);
+  }
+}
+
+void AttentionCache::clear_row(int64_t row) {
+  for (auto& group : groups_) {
+    group.cache.clear_row(row);
+    group.history.clear_row(row);
+  }
 }
 
 void AttentionCache::step(const at::Tensor& x, const at::Tensor& position,

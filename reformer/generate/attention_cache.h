@@ -34,9 +34,15 @@ class AttentionCache {
   // waits for a GPU.
   void check_given(const at::Tensor& buckets, int64_t length) const;
 
-  // Before each step: a place for one more position of every row. Returns
-  // whether steps that were captured before are wrong from here on.
-  bool extend();
+  // Before each step: a place for one more position of the first `rows` rows.
+  // Returns whether steps that were captured before are wrong from here on.
+  bool extend(int64_t rows);
+
+  // Rows that come and go, as KeyValueCache's.
+  void use_rows(int64_t rows);
+  void take_row(int64_t row, AttentionCache& one);
+  void move_row(int64_t from, int64_t to);
+  void clear_row(int64_t row);
 
   //   x         [batch, 1, d_model]: the next position of every row
   //   position  [batch] int64: how many came before it

@@ -30,10 +30,13 @@ void check(const at::Tensor& buckets, const BucketShape& shape) {
 }  // namespace
 
 BucketHistory::BucketHistory(const BucketShape& shape, at::Device device)
-    : shape_(shape),
-      lists_(device.is_cpu() ? all_rounds(shape) : 0, shape.n_buckets,
-             shape.window) {
-  if (device.is_cpu() || shape.rounds == 0) return;
+    : shape_(shape) {
+  if (shape.rounds == 0) return;
+  if (device.is_cpu()) {
+    lists_.assign(static_cast<std::size_t>(shape.batch),
+                  CpuBucketHistory(per_row(), shape.n_buckets, shape.window));
+    return;
+  }
   const auto options = at::TensorOptions(device).dtype(at::kInt);
   members_ =
       at::empty({all_rounds(shape), shape.n_buckets, shape.window}, options);
@@ -61,14 +64,51 @@ void BucketHistory::append(const at::Tensor& buckets,
          shape_.heads, length},
         launch.stream());
   }
-  const int64_t per_row = shape_.heads * shape_.rounds;
   for (int64_t round = 0; round < all_rounds(shape_); ++round) {
     interruption_point();
-    const int64_t row = round / per_row;
+    const int64_t row = round / per_row();
     for (int64_t i = 0; i < counts[row]; ++i) {
-      lists_.append(round, bucket[round * length + i], first[row] + i);
+      lists_[row].append(round % per_row(), bucket[round * length + i],
+                         first[row] + i);
     }
   }
+}
+
+void BucketHistory::take_row(int64_t row, BucketHistory& one) {
+  if (shape_.rounds == 0) return;
+  require(one.shape_.heads == shape_.heads &&
+              one.shape_.rounds == shape_.rounds &&
+              one.shape_.n_buckets == shape_.n_buckets &&
+              one.shape_.window == shape_.window,
+          kOp, ": a row is taken of a history of the same shape");
+  if (members_.defined()) {
+    of_row(members_, row).copy_(one.members_);
+    of_row(counts_, row).copy_(one.counts_);
+    return;
+  }
+  lists_.at(static_cast<std::size_t>(row)) = std::move(one.lists_.at(0));
+}
+
+void BucketHistory::move_row(int64_t from, int64_t to) {
+  if (shape_.rounds == 0 || from == to) return;
+  if (members_.defined()) {
+    of_row(members_, to).copy_(of_row(members_, from));
+    of_row(counts_, to).copy_(of_row(counts_, from));
+  } else {
+    lists_.at(static_cast<std::size_t>(to)) =
+        std::move(lists_.at(static_cast<std::size_t>(from)));
+  }
+  clear_row(from);
+}
+
+void BucketHistory::clear_row(int64_t row) {
+  if (shape_.rounds == 0) return;
+  if (members_.defined()) {
+    of_row(counts_, row).zero_();
+    return;
+  }
+  lists_.at(static_cast<std::size_t>(row)) =
+      CpuBucketHistory(0, shape_.n_buckets, shape_.window);
 }
 
 std::vector<PositionList> BucketHistory::last(const at::Tensor& buckets) const {
@@ -79,7 +119,8 @@ std::vector<PositionList> BucketHistory::last(const at::Tensor& buckets) const {
   const uint16_t* bucket = ids.const_data_ptr<uint16_t>();
   lists.reserve(ids.numel());
   for (int64_t round = 0; round < ids.numel(); ++round) {
-    lists.push_back(lists_.last(round, bucket[round]));
+    lists.push_back(
+        lists_[round / per_row()].last(round % per_row(), bucket[round]));
   }
   return lists;
 }

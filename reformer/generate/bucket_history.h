@@ -33,6 +33,12 @@ class BucketHistory {
   void append(const at::Tensor& buckets, const std::vector<int64_t>& first,
               const std::vector<int64_t>& counts);
 
+  // Rows that come and go, as KeyValueCache's.
+  void use_rows(int64_t rows) { shape_.batch = rows; }
+  void take_row(int64_t row, BucketHistory& one);
+  void move_row(int64_t from, int64_t to);
+  void clear_row(int64_t row);
+
   const BucketShape& shape() const { return shape_; }
 
   // The last members of each of `buckets` [batch, heads, rounds, 1], until the
@@ -43,8 +49,14 @@ class BucketHistory {
   kernels::BucketHistory history() const;
 
  private:
+  int64_t per_row() const { return shape_.heads * shape_.rounds; }
+  at::Tensor of_row(const at::Tensor& all, int64_t row) const {
+    return all.narrow(0, row * per_row(), per_row());
+  }
+
   BucketShape shape_;
-  CpuBucketHistory lists_;  // a round for each (row, head, round)
+  std::vector<CpuBucketHistory> lists_;  // on a CPU, of each row: a round for
+                                         // each (head, round)
   at::Tensor members_;  // on a GPU: [batch * heads * rounds, n_buckets, window]
   at::Tensor counts_;   // on a GPU: [batch * heads * rounds, n_buckets]
   bool filled_ = false;  // on a GPU

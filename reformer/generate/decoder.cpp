@@ -5,9 +5,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "reformer/base/errors.h"
 #include "reformer/base/interruption.h"
@@ -49,9 +53,7 @@ at::Tensor last_of(const at::Tensor& x, const std::vector<int64_t>& lengths) {
 }  // namespace
 
 Decoder::Decoder(const LanguageModel& model, int64_t batch, int64_t rounds)
-    : model_(model),
-      lengths_(std::max<int64_t>(batch, 0), 0),
-      captured_(model.placement().device) {
+    : model_(model), lengths_(std::max<int64_t>(batch, 0), 0) {
   require(batch >= 1, kOp, ": a batch of at least 1 is required, got ", batch);
   require(rounds >= 0, kOp, ": rounds of at least 0 are required, got ",
           rounds);
@@ -60,6 +62,70 @@ Decoder::Decoder(const LanguageModel& model, int64_t batch, int64_t rounds)
   for (const auto& block : model.stack().blocks()) {
     caches_.emplace_back(block.attention, batch, pass_, model.placement());
   }
+}
+
+Decoder::Decoder(const LanguageModel& model, Joining rows, int64_t rounds)
+    : Decoder(model, rows.most, rounds) {
+  const auto options =
+      at::TensorOptions(model.placement().device).dtype(at::kLong);
+  joining_ = rows.most;
+  lengths_.clear();
+  next_ = at::zeros({rows.most}, options);
+  adds_ = at::zeros({rows.most}, options);
+  recent_ = at::zeros({rows.most, model.ngrams().context()}, options);
+  for (auto& cache : caches_) {
+    for (int64_t row = 0; row < rows.most; ++row) cache.clear_row(row);
+    cache.use_rows(0);
+  }
+}
+
+// On a GPU a power of two, so that few captures serve any number of rows.
+int64_t Decoder::computed_rows() const {
+  if (joining_ == 0 || model_.placement().device.is_cpu()) return rows();
+  const auto power = std::bit_ceil(static_cast<uint64_t>(rows()));
+  return std::min(static_cast<int64_t>(power), joining_);
+}
+
+void Decoder::put_row(int64_t row, const at::Tensor& next,
+                      const at::Tensor& recent, int64_t adds) {
+  next_.narrow(0, row, 1).copy_(next);
+  recent_.narrow(0, row, 1).copy_(recent);
+  adds_.narrow(0, row, 1).fill_(adds);
+}
+
+void Decoder::join(Decoder&& one) {
+  const at::NoGradGuard no_grad;
+  require(rows() < joining_, kOp, ": ", joining_,
+          " rows may be there at once, and are");
+  require(one.joining_ == 0 && one.lengths_.size() == 1 &&
+              one.lengths_[0] > 0 && &one.model_ == &model_ &&
+              one.pass_.rounds == pass_.rounds,
+          kOp,
+          ": a row that joins is a prompt that was read alone, by the same "
+          "model and rounds");
+  const int64_t row = rows();
+  for (std::size_t i = 0; i < caches_.size(); ++i) {
+    caches_[i].take_row(row, one.caches_[i]);
+  }
+  put_row(row, one.next_, one.recent_, /*adds=*/1);
+  lengths_.push_back(one.lengths_[0]);
+}
+
+void Decoder::leave(int64_t row) {
+  const at::NoGradGuard no_grad;
+  require(joining_ > 0 && row >= 0 && row < rows(), kOp, ": there is no row ",
+          row, " that could leave");
+  const int64_t last = rows() - 1;
+  for (auto& cache : caches_) {
+    cache.clear_row(row);
+    cache.move_row(last, row);
+  }
+  put_row(row, next_.narrow(0, last, 1), recent_.narrow(0, last, 1), 1);
+  put_row(last, at::zeros_like(next_.narrow(0, last, 1)),
+          at::zeros_like(recent_.narrow(0, last, 1)), /*adds=*/0);
+  lengths_[static_cast<std::size_t>(row)] =
+      lengths_[static_cast<std::size_t>(last)];
+  lengths_.pop_back();
 }
 
 void Decoder::check_tokens(const at::Tensor& tokens) const {
@@ -156,7 +222,8 @@ at::Tensor Decoder::prefill(const at::Tensor& tokens,
   require(tokens.dim() == 2 && lengths.size() == lengths_.size(), kOp,
           ": prompts must be [batch, length] with a length for each row, got ",
           tokens.sizes(), " and ", lengths.size(), " lengths");
-  require(lengths_[0] == 0, kOp, ": prompts are read once, before any step");
+  require(joining_ == 0 && lengths_[0] == 0, kOp,
+          ": prompts are read once, before any step");
   std::vector<int64_t> positions;  // of each row, with the start token
   for (const int64_t length : lengths) {
     require(length >= 0 && length <= tokens.size(1), kOp,
@@ -183,6 +250,7 @@ at::Tensor Decoder::prefill(const at::Tensor& tokens,
       done, buckets);
   lengths_ = positions;
   next_ = copied_to(positions, device);
+  adds_ = at::ones_like(next_);
   recent_ = copied_to(last_inputs(inputs, positions), device);
   return model_.head()
       .logits({last_of(y.x1, positions), last_of(y.x2, positions)})
@@ -193,20 +261,22 @@ at::Tensor Decoder::prefill(const at::Tensor& tokens,
 at::Tensor Decoder::recent_with(const at::Tensor& inputs) {
   const auto last = inputs.unsqueeze(1);
   if (recent_.size(1) == 0) return last;
-  const auto recent = at::cat({recent_, last}, 1);
-  recent_.copy_(recent.narrow(1, 1, recent_.size(1)));
+  const auto before = recent_.narrow(0, 0, inputs.size(0));
+  const auto recent = at::cat({before, last}, 1);
+  before.copy_(recent.narrow(1, 1, recent_.size(1)));
   return recent;
 }
 
 // On the device alone: this may be captured, and is then not called again.
 at::Tensor Decoder::compute_step(const at::Tensor& inputs, Buckets* buckets) {
+  const auto next = next_.narrow(0, 0, inputs.size(0));
   const auto y = run(
       model_.stack().begin(  // [batch, 1, d_model]
-          model_.embed_next(recent_with(inputs), next_).unsqueeze(1)),
+          model_.embed_next(recent_with(inputs), next).unsqueeze(1)),
       [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used,
-          const at::Tensor& sum) { cache.step(x, next_, used, sum); },
+          const at::Tensor& sum) { cache.step(x, next, used, sum); },
       [](double) {}, buckets);
-  next_.add_(1);
+  next.add_(adds_.narrow(0, 0, inputs.size(0)));
   return model_.head().logits(y).squeeze(1);
 }
 
@@ -217,20 +287,39 @@ at::Tensor Decoder::step(const at::Tensor& tokens, Buckets* buckets) {
   check_tokens(tokens);
   require(tokens.dim() == 1, kOp, ": a step takes tokens [batch], got sizes ",
           tokens.sizes());
-  require(lengths_[0] > 0, kOp, ": prompts are read before the first step");
+  require(rows() > 0 && lengths_[0] > 0, kOp,
+          ": prompts are read before the first step");
   model_.positions().require_within(
       *std::max_element(lengths_.begin(), lengths_.end()) + 1);
+  require(joining_ == 0 || buckets == nullptr, kOp,
+          ": rows that join and leave are hashed");
   check_buckets(buckets, 1);
+  const int64_t computed = computed_rows();
+  bool moved = false;
   for (auto& cache : caches_) {
-    if (cache.extend()) captured_.forget();
+    if (joining_ > 0) cache.use_rows(computed);
+    moved = cache.extend(rows()) || moved;
+  }
+  if (moved) {
+    for (auto& [n, step] : captured_) step.forget();
+    captured_now_ = false;
   }
   for (auto& length : lengths_) ++length;
   if (buckets != nullptr) {
     return compute_step(copied_to(tokens, model_.placement().device), buckets);
   }
-  return captured_.take(tokens, [this](const at::Tensor& inputs) {
-    return compute_step(inputs, /*buckets=*/nullptr);
+  auto inputs = tokens;
+  if (computed > rows()) {
+    inputs = at::zeros({computed}, at::kLong);
+    inputs.narrow(0, 0, rows()).copy_(tokens);
+  }
+  auto& step =
+      captured_.try_emplace(computed, model_.placement().device).first->second;
+  const auto logits = step.take(inputs, [this](const at::Tensor& of) {
+    return compute_step(of, /*buckets=*/nullptr);
   });
+  captured_now_ = step.captured();
+  return logits.narrow(0, 0, rows());
 }
 
 }  // namespace reformer

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "reformer/generate/attention_cache.h"
@@ -45,6 +46,22 @@ class Decoder {
   explicit Decoder(const LanguageModel& model, int64_t batch = 1,
                    int64_t rounds = 0);
 
+  // Of no rows yet, and of up to so many, which join and leave between steps.
+  struct Joining {
+    int64_t most;
+  };
+  Decoder(const LanguageModel& model, Joining rows, int64_t rounds = 0);
+
+  // Adds the text that `one`, of a batch of 1 and of the same model and rounds,
+  // has read: it is the last row then. `one` is of no further use.
+  void join(Decoder&& one);
+
+  // Row `row` goes, with its memory, and the last row takes its place.
+  void leave(int64_t row);
+
+  // Rows that a step takes tokens for.
+  int64_t rows() const { return std::ssize(lengths_); }
+
   //   tokens  [batch, length] int64 in [0, vocabulary), on the CPU: the
   //            prompts, which may be empty
   //   lengths  [batch]: how many of them are a row's own
@@ -58,16 +75,20 @@ class Decoder {
                      Buckets* buckets = nullptr,
                      const PrefillWatch& watch = {});
 
-  //   tokens  [batch] int64, on the CPU: the next token of each row
-  //   returns  [batch, vocabulary]: logits of the one after it, likewise
+  //   tokens  [rows] int64, on the CPU: the next token of each row
+  //   returns  [rows, vocabulary]: logits of the one after it, likewise
   //
+  // Of rows that join and leave a GPU computes a power of two, the rest of them
+  // for nothing, so that as many captures serve all. On a CPU a row's logits
+  // may be rounded otherwise when there are more or fewer rows (LibTorch's
+  // matmuls), on a GPU when their power of two is another.
   // Nothing waits for a GPU. There steps without `buckets` replay a captured
   // one, to the same bits (docs/decisions/015); the few that capture do wait.
   // Throws Error beyond the model's last position.
   at::Tensor step(const at::Tensor& tokens, Buckets* buckets = nullptr);
 
   // Whether the last step left a capture that the next one may replay.
-  bool captured() const { return captured_.captured(); }
+  bool captured() const { return captured_now_; }
 
  private:
   template <class AddAttention, class Done>
@@ -81,13 +102,22 @@ class Decoder {
   void check_tokens(const at::Tensor& tokens) const;
   void check_buckets(Buckets* buckets, int64_t length) const;
 
+  int64_t computed_rows() const;
+  void put_row(int64_t row, const at::Tensor& next, const at::Tensor& recent,
+               int64_t adds);
+
   const LanguageModel& model_;
   Pass pass_;
-  std::vector<int64_t> lengths_;  // [batch]: positions read, start included
-  at::Tensor next_;               // [batch]: the same on the model's device
+  int64_t joining_ = 0;           // rows that may join; 0: a batch that stays
+  std::vector<int64_t> lengths_;  // [rows]: positions read, start included
+  at::Tensor next_;    // [batch]: the same on the model's device; of rows that
+                       // are not there 0
+  at::Tensor adds_;    // [batch]: 1, and 0 of rows that are not there
   at::Tensor recent_;  // [batch, context of n-grams]: the last inputs, there
   std::vector<AttentionCache> caches_;
-  CapturedStep captured_;  // last: it ends first, when the GPU is done with it
+  bool captured_now_ = false;
+  std::map<int64_t, CapturedStep> captured_;  // by computed rows; last: it ends
+                                              // first, when the GPU is done
 };
 
 }  // namespace reformer

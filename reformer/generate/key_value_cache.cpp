@@ -74,8 +74,9 @@ KeyValueCache::KeyValueCache(const KeyValueConfig& config)
     : config_(config),
       shape_{config.heads, kernels::page_row_width(config.d_head),
              config.marks},
-      lengths_(config.batch, 0),
-      pages_(config.batch) {
+      rows_(config.batch),
+      all_(static_cast<std::size_t>(std::max<int64_t>(config.batch, 0))),
+      lengths_(all_.size(), 0) {
   const bool on_cpu = config.device.is_cpu();
   require(config.type == at::kFloat ||
               config.type == (on_cpu ? at::kDouble : at::kBFloat16),
@@ -95,7 +96,12 @@ int64_t KeyValueCache::kept() const {
   return (config_.reach + kPage - 1) / kPage * kPage;
 }
 
-void KeyValueCache::add_pages(std::vector<void*>& pages) {
+int64_t KeyValueCache::page_bytes() const {
+  return shape_.bytes(at::elementSize(config_.type));
+}
+
+void KeyValueCache::add_pages(Row& row) {
+  auto& pages = row.pages;
   const auto count = static_cast<int64_t>(pages.size());
   const int64_t in_reach = kept() / kernels::kPagePositions;
   if (count >= in_reach) {
@@ -106,12 +112,53 @@ void KeyValueCache::add_pages(std::vector<void*>& pages) {
   // pages, of several small ones the edges stay outside.
   const bool single = config_.reach > 0 || !config_.device.is_cpu();
   const int64_t n = std::clamp<int64_t>(count, 1, single ? 1 : 16);
-  const int64_t bytes = shape_.bytes(at::elementSize(config_.type));
-  blocks_.push_back(at::empty(
-      {n, bytes}, at::TensorOptions(config_.device).dtype(at::kByte)));
+  row.blocks.push_back(at::empty(
+      {n, page_bytes()}, at::TensorOptions(config_.device).dtype(at::kByte)));
   for (int64_t i = 0; i < n; ++i) {
-    pages.push_back(blocks_.back()[i].mutable_data_ptr());
+    pages.push_back(row.blocks.back()[i].mutable_data_ptr());
   }
+}
+
+void KeyValueCache::use_rows(int64_t rows) {
+  require(rows >= 0 && rows <= std::ssize(all_), kOp, ": there are ",
+          all_.size(), " rows, not ", rows);
+  rows_ = rows;
+  lengths_.resize(static_cast<std::size_t>(rows));
+  for (int64_t row = 0; row < rows; ++row) lengths_[row] = all_[row].length;
+}
+
+void KeyValueCache::take_row(int64_t row, KeyValueCache& one) {
+  require(one.all_.size() == 1 && one.config_.device == config_.device &&
+              one.config_.type == config_.type &&
+              one.config_.reach == config_.reach &&
+              one.config_.successor_heads == config_.successor_heads &&
+              one.shape_.heads == shape_.heads &&
+              one.shape_.width == shape_.width &&
+              one.shape_.marks == shape_.marks,
+          kOp, ": a row is taken of a cache of one row and the same config");
+  all_.at(static_cast<std::size_t>(row)) = std::move(one.all_[0]);
+  one.all_[0] = {};
+  one.use_rows(1);
+  table_is_right_ = false;
+}
+
+void KeyValueCache::move_row(int64_t from, int64_t to) {
+  if (from == to) return;
+  all_.at(static_cast<std::size_t>(to)) =
+      std::move(all_.at(static_cast<std::size_t>(from)));
+  clear_row(from);
+}
+
+void KeyValueCache::clear_row(int64_t row) {
+  auto& cleared = all_.at(static_cast<std::size_t>(row));
+  cleared = {};
+  table_is_right_ = false;
+  if (config_.device.is_cpu()) return;
+  if (!cleared_.defined()) {
+    cleared_ = at::zeros({page_bytes()},
+                         at::TensorOptions(config_.device).dtype(at::kByte));
+  }
+  cleared.pages = {cleared_.mutable_data_ptr()};
 }
 
 void KeyValueCache::check_counts(const std::vector<int64_t>& counts) const {
@@ -123,14 +170,16 @@ void KeyValueCache::check_counts(const std::vector<int64_t>& counts) const {
 // In its place as long as it fits there; returns whether it did not.
 bool KeyValueCache::write_table() {
   std::size_t capacity = 1;
-  for (const auto& pages : pages_) {
-    capacity = std::max(capacity, std::bit_ceil(pages.size()));
+  if (table_.defined()) capacity = static_cast<std::size_t>(table_.size(1));
+  for (const auto& row : all_) {
+    capacity = std::max(capacity, std::bit_ceil(row.pages.size()));
   }
-  auto table = at::empty({batch(), static_cast<int64_t>(capacity)}, at::kLong);
+  auto table =
+      at::empty({std::ssize(all_), static_cast<int64_t>(capacity)}, at::kLong);
   static_assert(sizeof(void*) == sizeof(int64_t));
   auto* rows = static_cast<void**>(table.mutable_data_ptr());
-  for (std::size_t row = 0; row < pages_.size(); ++row) {
-    const auto& pages = pages_[row];
+  for (std::size_t row = 0; row < all_.size(); ++row) {
+    const auto& pages = all_[row].pages;
     std::fill(std::copy(pages.begin(), pages.end(), rows + row * capacity),
               rows + (row + 1) * capacity, nullptr);
   }
@@ -147,16 +196,18 @@ bool KeyValueCache::write_table() {
 
 bool KeyValueCache::extend(const std::vector<int64_t>& counts) {
   check_counts(counts);
-  for (int64_t row = 0; row < batch(); ++row) {
-    auto& pages = pages_[row];
-    while (static_cast<int64_t>(pages.size()) * kernels::kPagePositions <
-           lengths_[row] + counts[row]) {
+  for (int64_t i = 0; i < batch(); ++i) {
+    auto& row = all_[i];
+    while (std::ssize(row.pages) * kernels::kPagePositions <
+           row.length + counts[i]) {
       table_is_right_ = false;
-      add_pages(pages);
+      add_pages(row);
     }
   }
   const bool moved = !table_is_right_ && write_table();
-  for (int64_t row = 0; row < batch(); ++row) lengths_[row] += counts[row];
+  for (int64_t i = 0; i < batch(); ++i) {
+    lengths_[i] = all_[i].length += counts[i];
+  }
   return moved;
 }
 

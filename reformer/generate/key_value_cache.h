@@ -46,8 +46,23 @@ class KeyValueCache {
              const std::vector<int64_t>& counts,
              const at::Tensor& buckets = {});
 
+  // For rows that come and go (Decoder::join): the first `rows` of those that
+  // the cache was made for are all that there is, until the next call.
+  void use_rows(int64_t rows);
+
+  // A row takes what `one`, of a single row and otherwise of the same config,
+  // has read; the other has nothing to be asked for any more.
+  void take_row(int64_t row, KeyValueCache& one);
+
+  // `to` becomes what `from` is, which then is as clear_row leaves it.
+  void move_row(int64_t from, int64_t to);
+
+  // A row of no positions, whose memory is given back. On CUDA kernels may go
+  // on to write at position 0 of it.
+  void clear_row(int64_t row);
+
   const KeyValueConfig& config() const { return config_; }
-  int64_t batch() const { return config_.batch; }
+  int64_t batch() const { return rows_; }
   int64_t heads() const { return config_.heads; }
   int64_t d_head() const { return config_.d_head; }
   bool shared_qk() const { return config_.shared_qk; }
@@ -58,7 +73,7 @@ class KeyValueCache {
   // whole pages.
   int64_t kept() const;
 
-  // Positions of each row.
+  // Positions of each row in use.
   const std::vector<int64_t>& lengths() const { return lengths_; }
 
   // Positions that a row can have before pages() is another table: a power of
@@ -77,6 +92,13 @@ class KeyValueCache {
   const at::Tensor& arrivals() const { return arrivals_; }
 
  private:
+  // What a row has in memory.
+  struct Row {
+    int64_t length = 0;
+    std::vector<at::Tensor> blocks = {};  // several pages each
+    std::vector<void*> pages = {};        // one after the other
+  };
+
   void check(const at::Tensor& k, const at::Tensor& v,
              const std::vector<int64_t>& counts,
              const at::Tensor& buckets) const;
@@ -84,16 +106,18 @@ class KeyValueCache {
   void write_checked(const at::Tensor& k, const at::Tensor& v,
                      const std::vector<int64_t>& counts,
                      const at::Tensor& buckets);
-  void add_pages(std::vector<void*>& pages);
+  void add_pages(Row& row);
+  int64_t page_bytes() const;
   bool write_table();
 
   KeyValueConfig config_;
   kernels::PageShape shape_;
-  std::vector<int64_t> lengths_;           // [batch]
-  std::vector<at::Tensor> blocks_;         // several pages each
-  std::vector<std::vector<void*>> pages_;  // [batch], one after the other
-  at::Tensor table_;  // [batch, capacity]: the same where kernels read it
+  int64_t rows_;                  // in use, of those below
+  std::vector<Row> all_;          // [config.batch]
+  std::vector<int64_t> lengths_;  // [rows_]
+  at::Tensor table_;  // [config.batch, capacity]: pages where kernels read them
   bool table_is_right_ = false;
+  at::Tensor cleared_;   // on CUDA: the page of all rows that were cleared
   at::Tensor arrivals_;  // on CUDA
 };
 
