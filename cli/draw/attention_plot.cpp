@@ -35,7 +35,7 @@ void check_plot(const LanguageModel& model, const AttentionPlot& at) {
   };
   within("layer", at.layer, config.model.layers);
   within("head", at.head, config.model.heads);
-  within("round", at.round, config.lsh.rounds);
+  within("round", at.round, bucket_rounds(config.lsh));
   const auto kind = config.model.attention.of_layer(at.layer - 1);
   require(kind == AttentionKind::kLsh, "plot --attention: layer ", at.layer,
           " is ", name_of(kind),
@@ -56,7 +56,7 @@ HeadAttention attention_of(const LanguageModel& model, const at::Tensor& tokens,
   const auto projected =
       layer.project(model.attention_input(tokens, pass, at.layer - 1));
   at::Tensor buckets;
-  layer.hash(projected, pass, buckets);
+  layer.hash(projected, model.pass_over(tokens, pass), buckets);
   const auto q = layer.turned(projected).q;
   const auto rounds = lsh_rounds(buckets, layer.lsh());
   const int64_t head = at.head - 1;

@@ -15,6 +15,15 @@ std::string ngrams_of(const ModelConfig& model) {
   return ", n-grams of up to " + std::to_string(model.ngram_length);
 }
 
+std::string ngram_rounds_of(const LshConfig& lsh) {
+  if (lsh.ngrams.empty()) return "";
+  std::string text = ", and of n-grams of ";
+  for (std::size_t i = 0; i < lsh.ngrams.size(); ++i) {
+    text += (i > 0 ? ", " : "") + std::to_string(lsh.ngrams[i]);
+  }
+  return text;
+}
+
 // Of "  model   " and the others, which are as wide.
 constexpr const char* kIndent = "\n          ";
 
@@ -142,7 +151,8 @@ std::string describe_model(const Config& config) {
          (longest == 0 ? "any length" : "up to " + grouped(longest)) +
          (has_lsh(config)
               ? "; " + std::to_string(config.lsh.rounds) + " hash rounds of " +
-                    std::to_string(bucket_count(config)) + " buckets"
+                    std::to_string(bucket_count(config)) + " buckets" +
+                    ngram_rounds_of(config.lsh)
               : "") +
          "\n";
 }

@@ -160,10 +160,17 @@ void check_lsh_heads(const Config& config) {
               lsh.hashed_heads == HashedHeads::kSuccessor,
           "lsh.local_heads: other takes lsh.hashed_heads = successor, which is "
           "all");
+  require(lsh.ngrams.empty() || config.model.encoder_layers == 0,
+          "lsh.ngrams: none are possible where model.encoder_layers is not 0, "
+          "got ",
+          lsh.ngrams.size());
 }
 
 void check_lsh(const LshConfig& lsh) {
   require_within("lsh.rounds", lsh.rounds, 1);
+  for (const int64_t n : lsh.ngrams) {
+    require_within("lsh.ngrams", n, 2, kLongestNgram);
+  }
   require_within("lsh.chunk_length", lsh.chunk_length, 1);
   require_within("lsh.local_window", lsh.local_window, 0);
   if (lsh.n_buckets != 0) require_bucket_count("lsh.n_buckets", lsh.n_buckets);
@@ -336,7 +343,7 @@ void check_products(const Config& config) {
           " of model.layers, d_model, d_ff, heads and vocabulary");
   const double widest =
       std::max({d_model, width, double(model.d_ff), double(model.vocabulary)}) +
-      double(model.heads) * double(config.lsh.rounds);
+      double(model.heads) * double(bucket_rounds(config.lsh));
   const double tokens =
       std::max(double(config.train.batch * config.train.length),
                double(config.train.batch_tokens));

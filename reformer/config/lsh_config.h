@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "reformer/config/choice.h"
 
@@ -47,6 +48,7 @@ struct LshConfig {
   bool causal = true;
   Choice<HashedHeads> hashed_heads = HashedHeads::kAll;
   Choice<LocalHeads> local_heads = LocalHeads::kAll;
+  std::vector<int64_t> ngrams = {};
 
   template <class Visitor>
   void visit(Visitor&& v) {
@@ -61,10 +63,18 @@ struct LshConfig {
     v("lsh.local_heads", local_heads,
       "heads that see the last lsh.local_window positions: all, or other, "
       "those without successor values; the rest then hash alone");
+    v("lsh.ngrams", ngrams,
+      "more rounds, each of an n from 2 to 8: a bucket is where the last n "
+      "inputs are the same");
     v("lsh.window", window, "chunk (the paper's) or trailing");
     v("lsh.causal", causal, "attend to the past only");
   }
 };
+
+// Rounds with buckets, of hashes and of n-grams.
+inline int64_t bucket_rounds(const LshConfig& config) {
+  return config.rounds + static_cast<int64_t>(config.ngrams.size());
+}
 
 // What the rotations of a layer are drawn from: the same key, the same hash.
 struct HashKey {

@@ -8,6 +8,7 @@
 #include "reformer/base/errors.h"
 #include "reformer/base/interruption.h"
 #include "reformer/generate/decoded_attention.h"
+#include "reformer/model/ngram_buckets.h"
 #include "reformer/model/parts.h"
 #include "reformer/ops/checks.h"
 #include "reformer/ops/lsh_buckets.h"
@@ -41,7 +42,7 @@ AttentionCache::AttentionCache(const AttentionLayer& layer, int64_t batch,
 AttentionCache::HeadGroup AttentionCache::group(
     int64_t first, int64_t count, bool hashed, int64_t batch,
     const Placement& placement) const {
-  const int64_t rounds = hashed ? lsh_.rounds : 0;
+  const int64_t rounds = hashed ? bucket_rounds(lsh_) : 0;
   KeyValueConfig config;
   config.batch = batch;
   config.heads = count;
@@ -67,8 +68,8 @@ AttentionCache::HeadGroup AttentionCache::group(
 void AttentionCache::require_buckets(const at::Tensor& buckets,
                                      int64_t length) const {
   const auto& cache = groups_[0].cache;
-  const std::vector<int64_t> sizes = {cache.batch(), cache.heads(), lsh_.rounds,
-                                      length};
+  const std::vector<int64_t> sizes = {cache.batch(), cache.heads(),
+                                      bucket_rounds(lsh_), length};
   check_bucket_shape(kOp, buckets);
   require(buckets.sizes() == sizes, kOp, ": buckets must be ",
           at::IntArrayRef(sizes), ", got sizes ", buckets.sizes());
@@ -84,10 +85,12 @@ void AttentionCache::check_given(const at::Tensor& buckets,
   check_bucket_range(kOp, buckets.cpu(), lsh_.n_buckets, /*mask=*/{});
 }
 
-void AttentionCache::hash(const at::Tensor& q, at::Tensor& buckets) const {
+void AttentionCache::hash(const at::Tensor& q, const at::Tensor& ngrams,
+                          at::Tensor& buckets) const {
   if (!is_lsh()) return;
   if (!buckets.defined()) {
-    buckets = lsh_buckets(groups_[0].of(q), rotations_, lsh_.n_buckets);
+    buckets = append_ngrams(
+        lsh_buckets(groups_[0].of(q), rotations_, lsh_.n_buckets), ngrams);
   }
   require_buckets(buckets, q.size(2));
 }
@@ -118,9 +121,10 @@ Projected AttentionCache::project(const at::Tensor& x) const {
 
 void AttentionCache::read(const at::Tensor& x,
                           const std::vector<int64_t>& counts,
-                          at::Tensor& buckets, const at::Tensor& y) {
+                          const at::Tensor& ngrams, at::Tensor& buckets,
+                          const at::Tensor& y) {
   const auto projected = project(x);
-  hash(projected.q, buckets);
+  hash(projected.q, ngrams, buckets);
   interruption_point();
   const auto turned = layer_.turned(projected);
   interruption_point();
@@ -180,9 +184,10 @@ void AttentionCache::clear_row(int64_t row) {
 }
 
 void AttentionCache::step(const at::Tensor& x, const at::Tensor& position,
-                          at::Tensor& buckets, const at::Tensor& y) {
+                          const at::Tensor& ngrams, at::Tensor& buckets,
+                          const at::Tensor& y) {
   const auto projected = layer_.project(x);
-  hash(projected.q, buckets);
+  hash(projected.q, ngrams, buckets);
   const auto [q, k, v] = layer_.turned(projected, position);
   std::vector<at::Tensor> attended;
   for (auto& group : groups_) {

@@ -20,6 +20,7 @@ class AttentionCache {
 
   //   x        [batch, length, d_model]: the first positions of each row
   //   counts   [batch]: how many of them are a row's own
+  //   ngrams   Pass::ngrams of these positions
   //   buckets  as AttentionLayer::forward's
   //   y        [batch, length, d_model], to which the layer's output is added;
   //            of no meaning beyond a row's count
@@ -27,7 +28,7 @@ class AttentionCache {
   // The whole layer, for an empty cache. With interruption points, on a CPU
   // within kernels too.
   void read(const at::Tensor& x, const std::vector<int64_t>& counts,
-            at::Tensor& buckets, const at::Tensor& y);
+            const at::Tensor& ngrams, at::Tensor& buckets, const at::Tensor& y);
 
   // Throws Error unless `buckets`, where they are defined, are those of
   // `length` positions: before any layer has changed. Looks at them, which
@@ -46,12 +47,13 @@ class AttentionCache {
 
   //   x         [batch, 1, d_model]: the next position of every row
   //   position  [batch] int64: how many came before it
+  //   ngrams    Pass::ngrams of this position
   //   y         [batch, 1, d_model], to which the layer's output is added
   //
   // The cost does not depend on the number of positions before, but for full
   // attention. Nothing waits for a GPU.
   void step(const at::Tensor& x, const at::Tensor& position,
-            at::Tensor& buckets, const at::Tensor& y);
+            const at::Tensor& ngrams, at::Tensor& buckets, const at::Tensor& y);
 
  private:
   bool is_lsh() const { return layer_.kind() == AttentionKind::kLsh; }
@@ -72,7 +74,8 @@ class AttentionCache {
   HeadGroup group(int64_t first, int64_t count, bool hashed, int64_t batch,
                   const Placement& placement) const;
   Projected project(const at::Tensor& x) const;
-  void hash(const at::Tensor& q, at::Tensor& buckets) const;
+  void hash(const at::Tensor& q, const at::Tensor& ngrams,
+            at::Tensor& buckets) const;
 
   const AttentionLayer& layer_;
   Pass pass_;

@@ -72,7 +72,7 @@ Decoder::Decoder(const LanguageModel& model, Joining rows, int64_t rounds)
   lengths_.clear();
   next_ = at::zeros({rows.most}, options);
   adds_ = at::zeros({rows.most}, options);
-  recent_ = at::zeros({rows.most, model.ngrams().context()}, options);
+  recent_ = at::zeros({rows.most, model.context()}, options);
   for (auto& cache : caches_) {
     for (int64_t row = 0; row < rows.most; ++row) cache.clear_row(row);
     cache.use_rows(0);
@@ -200,9 +200,8 @@ Streams Decoder::embed(const at::Tensor& inputs) const {
 // Of each row, [batch, context] on the CPU.
 at::Tensor Decoder::last_inputs(const at::Tensor& inputs,
                                 const std::vector<int64_t>& counts) const {
-  const int64_t context = model_.ngrams().context();
-  const auto padded =
-      at::cat({model_.ngrams().before_start(inputs.size(0)).cpu(), inputs}, 1);
+  const int64_t context = model_.context();
+  const auto padded = model_.with_context(inputs, context);
   auto last = at::empty({inputs.size(0), context}, at::kLong);
   for (std::size_t row = 0; row < counts.size(); ++row) {
     const auto at = static_cast<int64_t>(row);
@@ -243,10 +242,12 @@ at::Tensor Decoder::prefill(const at::Tensor& tokens,
   };
   // Behind the end of a row others' tokens would do as well: nothing sees what
   // comes after it.
+  const auto there = copied_to(inputs, device);
+  const auto ngrams = model_.with_ngrams({}, there).ngrams;
   const auto y = run(
-      embed(copied_to(inputs, device)),
+      embed(there),
       [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used,
-          const at::Tensor& y) { cache.read(x, positions, used, y); },
+          const at::Tensor& y) { cache.read(x, positions, ngrams, used, y); },
       done, buckets);
   lengths_ = positions;
   next_ = copied_to(positions, device);
@@ -270,11 +271,13 @@ at::Tensor Decoder::recent_with(const at::Tensor& inputs) {
 // On the device alone: this may be captured, and is then not called again.
 at::Tensor Decoder::compute_step(const at::Tensor& inputs, Buckets* buckets) {
   const auto next = next_.narrow(0, 0, inputs.size(0));
+  const auto recent = recent_with(inputs);
+  const auto ngrams = model_.next_ngrams(recent);
   const auto y = run(
       model_.stack().begin(  // [batch, 1, d_model]
-          model_.embed_next(recent_with(inputs), next).unsqueeze(1)),
+          model_.embed_next(recent, next).unsqueeze(1)),
       [&](AttentionCache& cache, const at::Tensor& x, at::Tensor& used,
-          const at::Tensor& sum) { cache.step(x, next, used, sum); },
+          const at::Tensor& sum) { cache.step(x, next, ngrams, used, sum); },
       [](double) {}, buckets);
   next.add_(adds_.narrow(0, 0, inputs.size(0)));
   return model_.head().logits(y).squeeze(1);

@@ -73,7 +73,7 @@ int64_t layer_memory(const AttentionLayer& layer, const Pass& pass,
   } else if (hashes) {
     reach = layer.near_window() + 1;
   }
-  add({hashed, 0, lsh.rounds});
+  add({hashed, 0, bucket_rounds(lsh)});
   add({others, reach, 0});
   return bytes;
 }

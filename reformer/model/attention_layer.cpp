@@ -5,6 +5,7 @@
 #include <ATen/ops/mm.h>
 
 #include "reformer/config/bucket_count.h"
+#include "reformer/model/ngram_buckets.h"
 #include "reformer/model/parameter_gradients.h"
 #include "reformer/ops/autograd.h"
 #include "reformer/ops/counter_dropout.h"
@@ -136,8 +137,10 @@ void AttentionLayer::hash(const Projected& projected, const Pass& pass,
   if (kind_ != AttentionKind::kLsh || buckets.defined()) return;
   LshConfig config = lsh_;
   if (pass.rounds > 0) config.rounds = pass.rounds;
-  buckets = lsh_attention_buckets(projected.q.narrow(1, 0, hashed_heads_),
-                                  config, hash_key(pass));
+  buckets = append_ngrams(
+      lsh_attention_buckets(projected.q.narrow(1, 0, hashed_heads_), config,
+                            hash_key(pass)),
+      pass.ngrams);
 }
 
 Projected AttentionLayer::turned(const Projected& projected,

@@ -1,6 +1,10 @@
 #include "reformer/model/language_model.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+
+#include <algorithm>
 
 #include "reformer/base/errors.h"
 #include "reformer/model/overflow.h"
@@ -21,9 +25,33 @@ LanguageModel::LanguageModel(const Config& config, const Placement& placement)
     : SequenceModel(of_language(config), placement),
       embedding_(config, config.model.vocabulary + 1, /*prefix=*/"", store()),
       ngrams_(config, store()),
+      ngram_buckets_(config),
       stack_(make_stack(config, StackKind::kDecoder, store())),
       head_(config, stack_->two_streams() ? Join::kConcat : Join::kFirst,
             store()) {}
+
+int64_t LanguageModel::context() const {
+  return std::max(ngrams_.context(), ngram_buckets_.context());
+}
+
+at::Tensor LanguageModel::with_context(const at::Tensor& inputs,
+                                       int64_t context) const {
+  if (context == 0) return inputs;
+  const auto before =
+      at::full({inputs.size(0), context}, start_token(), inputs.options());
+  return at::cat({before, inputs}, 1);
+}
+
+at::Tensor LanguageModel::next_ngrams(const at::Tensor& recent) const {
+  const int64_t needed = ngram_buckets_.context() + 1;
+  return ngram_buckets_.of(recent.narrow(1, recent.size(1) - needed, needed));
+}
+
+Pass LanguageModel::with_ngrams(Pass pass, const at::Tensor& inputs) const {
+  pass.ngrams =
+      ngram_buckets_.of(with_context(inputs, ngram_buckets_.context()));
+  return pass;
+}
 
 at::Tensor LanguageModel::embed(const at::Tensor& inputs, int64_t at,
                                 int64_t n) const {
@@ -36,7 +64,9 @@ at::Tensor LanguageModel::embed_next(const at::Tensor& recent,
                                      const at::Tensor& positions) const {
   const auto x =
       embedding_.embed_at(recent.select(1, recent.size(1) - 1), positions);
-  const auto ngrams = ngrams_.encode_last(recent);
+  const int64_t needed = ngrams_.context() + 1;
+  const auto ngrams =
+      ngrams_.encode_last(recent.narrow(1, recent.size(1) - needed, needed));
   return ngrams.defined() ? x + ngrams : x;
 }
 
@@ -47,13 +77,15 @@ Streams LanguageModel::begin(const at::Tensor& inputs) const {
 
 Streams LanguageModel::outputs(const at::Tensor& tokens, const Pass& pass,
                                std::vector<at::Tensor>* buckets) const {
-  return stack_->evaluate(begin(shifted(here(tokens))), pass, buckets);
+  const auto inputs = shifted(here(tokens));
+  return stack_->evaluate(begin(inputs), with_ngrams(pass, inputs), buckets);
 }
 
 at::Tensor LanguageModel::attention_input(const at::Tensor& tokens,
                                           const Pass& pass,
                                           int64_t block) const {
-  const auto x = stack_->evaluate(begin(shifted(here(tokens))), pass,
+  const auto inputs = shifted(here(tokens));
+  const auto x = stack_->evaluate(begin(inputs), with_ngrams(pass, inputs),
                                   /*buckets=*/nullptr, block);
   return stack_->two_streams() ? x.x2 : x.x1;
 }
@@ -83,7 +115,7 @@ at::Tensor LanguageModel::add_gradients(const at::Tensor& tokens,
   const at::NoGradGuard no_grad;
   const auto wanted = here(tokens);
   const auto inputs = shifted(wanted);
-  auto y = stack_->forward(begin(inputs), pass);
+  auto y = stack_->forward(begin(inputs), with_ngrams(pass, inputs));
   Streams d_y;
   const auto sums = head_.backward(y, wanted, here(loss_mask), scale, d_y);
   const auto d_x = stack_->backward(std::move(y), std::move(d_y));

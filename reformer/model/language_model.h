@@ -9,6 +9,7 @@
 
 #include "reformer/config/config.h"
 #include "reformer/model/language_head.h"
+#include "reformer/model/ngram_buckets.h"
 #include "reformer/model/ngram_embedding.h"
 #include "reformer/model/sequence_model.h"
 #include "reformer/model/stack.h"
@@ -86,18 +87,35 @@ class LanguageModel : public SequenceModel {
   at::Tensor embed(const at::Tensor& inputs, int64_t at, int64_t n) const;
 
   // [n, d_model] of the next input of n rows, each at a position of its own:
-  //   recent     [n, ngrams().context() + 1] int64: the last inputs of each
+  //   recent     [n, context() + 1] int64: the last inputs of each
   //   positions  [n] int64 of the last one
   // both on the model's device, and nothing waits for it.
   at::Tensor embed_next(const at::Tensor& recent,
                         const at::Tensor& positions) const;
-  const NgramEmbedding& ngrams() const { return ngrams_; }
+
+  // Inputs before a position that it is told of: 0 without n-grams. Start
+  // tokens stand before the first.
+  int64_t context() const;
+  at::Tensor with_context(const at::Tensor& inputs, int64_t context) const;
+
+  // The pass with what n-grams of `inputs` [batch, length] tell its layers.
+  Pass with_ngrams(Pass pass, const at::Tensor& inputs) const;
+
+  // The same of the inputs that `tokens` are predicted from.
+  Pass pass_over(const at::Tensor& tokens, const Pass& pass) const {
+    return with_ngrams(pass, shifted(here(tokens)));
+  }
+
+  // The same of the last inputs alone: [n, n-grams, 1] of embed_next's
+  // `recent`; undefined without n-grams.
+  at::Tensor next_ngrams(const at::Tensor& recent) const;
 
  private:
   Streams begin(const at::Tensor& inputs) const;
 
   TokenEmbedding embedding_;  // the last token: start
   NgramEmbedding ngrams_;
+  NgramBuckets ngram_buckets_;
   std::unique_ptr<Stack> stack_;
   LanguageHead head_;
 };

@@ -76,7 +76,8 @@ int64_t attention_graph(const Config& config, const Sizes& sizes,
 
 int64_t round_count(const Config& config, AttentionKind kind) {
   if (kind != AttentionKind::kLsh) return 0;
-  return config.lsh.rounds + (local_window_of_hashed(config) > 0 ? 1 : 0);
+  return bucket_rounds(config.lsh) +
+         (local_window_of_hashed(config) > 0 ? 1 : 0);
 }
 
 // Order, place and interval of each round.
@@ -471,7 +472,8 @@ class Moments {
 
   int64_t bucket_ids(AttentionKind kind) const {
     if (kind != AttentionKind::kLsh) return 0;
-    return int64_t{sizeof(uint16_t)} * config_.lsh.rounds * sizes_.hashed_rows;
+    return int64_t{sizeof(uint16_t)} * bucket_rounds(config_.lsh) *
+           sizes_.hashed_rows;
   }
 
   const Config& config_;

@@ -32,6 +32,9 @@ struct Pass {
   // row; undefined: all are.
   at::Tensor mask = {};
   EncoderOutput source = {};  // of a decoder
+  // [batch, n-grams, length] uint16: buckets that LSH layers have besides those
+  // that they hash (NgramBuckets); undefined: none.
+  at::Tensor ngrams = {};
 };
 
 }  // namespace reformer

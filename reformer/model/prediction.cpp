@@ -71,7 +71,8 @@ double hashed_keys(const Config& config, bool causal) {
   const double all = causal ? std::max(length / 2, 1.0) : length;
   const double share = 1.0 / double(buckets_of(config));
   const double found = window_keys(config.lsh, length, share, causal) / all;
-  double missed = std::pow(1 - std::min(found, 1.0), config.lsh.rounds);
+  double missed =
+      std::pow(1 - std::min(found, 1.0), double(bucket_rounds(config.lsh)));
   const int64_t window =
       causal ? local_window_of_hashed(config) : config.lsh.local_window;
   if (window > 0) {

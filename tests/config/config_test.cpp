@@ -447,6 +447,21 @@ TEST(CheckConfig, NgramsAreOfTwoToEightTokens) {
   EXPECT_EQ(ngram_tables(config.model), 4);
 }
 
+TEST(CheckConfig, RoundsOfNgramsAreOfTwoToEightInputs) {
+  for (const char* value : {"=1", "=4,9", "=-2"}) {
+    expect_contains(check_error_of({std::string("lsh.ngrams") + value}),
+                    "lsh.ngrams: ");
+  }
+  expect_contains(
+      check_error_of({"lsh.ngrams=4", "model.encoder_layers=1",
+                      "task.name=translation-toy", "task.alphabet=20"}),
+      "lsh.ngrams: none are possible where model.encoder_layers");
+  Config config;
+  config.lsh.ngrams = {3, 8};
+  EXPECT_NO_THROW(check(config));
+  EXPECT_EQ(bucket_rounds(config.lsh), config.lsh.rounds + 2);
+}
+
 TEST(CheckConfig, NamesAreAmongTheKnownOnes) {
   EXPECT_EQ(check_error_of({"model.attention=lsh,lhs"}),
             "model.attention: one of full, full_shared_qk, local, lsh is "

@@ -42,7 +42,7 @@ TEST(LshConfig, VisitorSeesEverySettingOnce) {
   const std::set<const void*> settings{
       &config.rounds,       &config.chunk_length, &config.n_buckets,
       &config.local_window, &config.window,       &config.causal,
-      &config.hashed_heads, &config.local_heads};
+      &config.hashed_heads, &config.local_heads,  &config.ngrams};
   EXPECT_EQ(visited, settings);
   EXPECT_EQ(names.size(), settings.size());
 }

@@ -49,6 +49,7 @@ Config any_attention() {
   auto config = small_config("lsh,local,full");
   config.lsh.local_window = 4;
   config.model.ngram_length = 3;
+  config.lsh.ngrams = {4};
   config.model.ngram_rows = 50;
   return config;
 }

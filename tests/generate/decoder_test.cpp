@@ -123,6 +123,23 @@ TEST(Decoder, NgramsStepByStepAreTheWholePass) {
   }
 }
 
+TEST(Decoder, RoundsOfNgramsStepByStepAreTheWholePass) {
+  for (const int64_t longest : {0, 3, 6}) {  // of embeddings besides
+    for (const HashedHeads hashed :
+         {HashedHeads::kAll, HashedHeads::kSuccessor}) {
+      auto config = small_config("lsh,full,local");
+      config.model.successor_fraction = 0.5;
+      config.model.ngram_length = longest;
+      config.model.ngram_rows = 37;
+      config.lsh.local_window = 5;
+      config.lsh.hashed_heads = hashed;
+      config.lsh.ngrams = {2, 5};
+      expect_exact_steps(config,
+                         "embeddings of up to " + std::to_string(longest));
+    }
+  }
+}
+
 TEST(Decoder, LocalAttentionKeepsItsChunks) {
   for (const int64_t chunk_length : {1, 7, 1000}) {
     auto config = small_config("local");

@@ -73,10 +73,11 @@ Streams decoded(const EncoderDecoder& model, Streams x, const Pass& pass) {
 
 std::vector<at::Tensor> autograd_gradients(const LanguageModel& model,
                                            const at::Tensor& tokens,
-                                           const Pass& pass, double scale) {
+                                           const Pass& given, double scale) {
   const at::AutoGradMode record(true);
   const auto wanted = tokens.to(model.placement().device);
   const auto inputs = behind_start(model, wanted);
+  const auto pass = model.with_ngrams(given, inputs);
   const auto x = model.embed(inputs, 0, inputs.size(1));
   Streams y{x, x};
   for (const auto& block : model.stack().blocks()) {

@@ -28,6 +28,7 @@ class Gradients : public testing::TestWithParam<Case> {
     config.model.positions = variant == "learned" ? "learned" : "rotary";
     if (variant == "near_heads") {
       config.lsh.hashed_heads = HashedHeads::kSuccessor;
+      config.lsh.ngrams = {2, 4};
     }
     if (config.model.positions == PositionKind::kRotary) {
       config.model.successor_fraction = 0.5;

@@ -39,6 +39,7 @@ TEST_P(Causality, ALaterTokenNeverChangesAnEarlierPrediction) {
   config.lsh.local_window = 0;
   config.model.ngram_length = 3;
   config.model.ngram_rows = 50;
+  config.lsh.ngrams = {2, 5};
   LanguageModel model(config, at::kDouble);
   shake(model, 0.05);
   const auto tokens = random_tokens(config, 1);
