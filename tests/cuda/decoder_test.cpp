@@ -88,6 +88,26 @@ void for_every_block_and_position_encoding(const Body& body) {
   }
 }
 
+// Embeddings and rounds of n-grams, heads that do not hash.
+Config config_of_ngrams(LocalHeads local) {
+  auto config = small_config("lsh,full,local");
+  config.model.successor_fraction = 0.5;
+  config.model.positions = "rotary";
+  config.model.ngram_length = 3;
+  config.model.ngram_rows = 37;
+  config.lsh.local_window = 5;
+  config.lsh.hashed_heads = HashedHeads::kSuccessor;
+  config.lsh.local_heads = local;
+  config.lsh.ngrams = {2, 5};
+  return config;
+}
+
+TEST(CudaDecoder, NgramsAndNearHeadsStepByStepAreTheWholePass) {
+  for (const LocalHeads local : {LocalHeads::kAll, LocalHeads::kOther}) {
+    expect_same(config_of_ngrams(local), "n-grams");
+  }
+}
+
 TEST(CudaDecoder, EveryBlockAndPositionEncodingStepByStepIsTheWholePass) {
   for_every_block_and_position_encoding(expect_same);
 }
@@ -277,6 +297,13 @@ TEST(CudaDecoder, ReplayedStepsOfEveryBlockAndPositionEncodingAreComputedOnes) {
         const LanguageModel model(config, kFloat32);
         expect_replayed_equals_computed(model, {7, 0}, 30, name);
       });
+}
+
+TEST(CudaDecoder, ReplayedStepsOfNgramsAndNearHeadsAreComputedOnes) {
+  for (const LocalHeads local : {LocalHeads::kAll, LocalHeads::kOther}) {
+    const LanguageModel model(config_of_ngrams(local), kFloat32);
+    expect_replayed_equals_computed(model, {7, 0}, 30, "n-grams");
+  }
 }
 
 TEST(CudaDecoder, ReplayedStepsOfMatricesThatAreConvertedAreComputedOnes) {

@@ -103,6 +103,34 @@ TEST_F(CudaLearner, TakesTheCpusStepsInFloat32) {
   }
 }
 
+// Embeddings and rounds of n-grams, heads that do not hash.
+Config config_of_ngrams() {
+  auto config = small_config();
+  config.model.successor_fraction = 0.5;
+  config.model.positions = "rotary";
+  config.model.ngram_length = 3;
+  config.model.ngram_rows = 37;
+  config.lsh.hashed_heads = HashedHeads::kSuccessor;
+  config.lsh.ngrams = {2, 5};
+  return config;
+}
+
+TEST_F(CudaLearner, TakesTheCpusStepsOfNgramsAndNearHeads) {
+  for (const LocalHeads local : {LocalHeads::kAll, LocalHeads::kOther}) {
+    auto config = config_of_ngrams();
+    config.lsh.local_heads = local;
+    config.train.optimizer = "adamw";
+    config.train.learning_rate = 1e-3;
+    Learner here(config);
+    Learner there(config, {kGpu, at::kFloat});
+    const auto expected = losses(here, config, 5);
+    const auto found = losses(there, config, 5);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(found[i], expected[i], 2e-4 * expected[i]) << i + 1;
+    }
+  }
+}
+
 TEST_F(CudaLearner, LearnsInBfloat16AsInFloat32) {
   const auto config = small_config();
   Learner exact(config, {kGpu, at::kFloat});
@@ -208,6 +236,10 @@ TEST_F(CudaLearner, ReplaysCapturedStepsBitForBit) {
       expect_replayed_equals_computed(config, attention + ", " + positions);
     }
   }
+}
+
+TEST_F(CudaLearner, ReplaysCapturedStepsOfNgramsBitForBit) {
+  expect_replayed_equals_computed(config_of_ngrams(), "n-grams");
 }
 
 TEST_F(CudaLearner, ReplaysCapturedStepsOfEveryBlockBitForBit) {
