@@ -137,7 +137,10 @@ std::vector<Case> cases() {
                 c.model.ngram_rows = 20000;
                 c.train.optimizer = "adafactor";
               }),
-      case_of("ngram_rounds", [](Config& c) { c.lsh.ngrams = {2, 4, 8}; }),
+      case_of("ngram_rounds",
+              [](Config& c) {
+                c.lsh.ngrams = {2, 4, 8};
+              }),
       case_of("near_heads",
               [](Config& c) {
                 c.model.positions = "rotary";
