@@ -622,6 +622,28 @@ httplib::Headers security_headers() {
   };
 }
 
+// Bodies whose size nobody has said, or that are larger than their size: the
+// library would take them whatever its limit is.
+bool refuse_body(const Request& request, Response& response) {
+  const auto refused = [&](int status, const char* sentence) {
+    put_error(response, status, sentence);
+    response.set_header("Connection", "close");
+    return true;
+  };
+  const bool sends = request.method != "GET" && request.method != "HEAD" &&
+                     request.method != "OPTIONS";
+  if (request.has_header("Transfer-Encoding") ||
+      (sends && !request.has_header("Content-Length"))) {
+    return refused(411, "the body's size is required: Content-Length");
+  }
+  const std::string type = request.get_header_value("Content-Type");
+  if (request.has_header("Content-Encoding") ||
+      type.find("multipart") != std::string::npos) {
+    return refused(415, "a body of JSON is required, as it is");
+  }
+  return false;
+}
+
 void set_up(httplib::Server& server, const Engine& engine,
             const HttpOptions& options) {
   const int64_t connections =
@@ -641,6 +663,12 @@ void set_up(httplib::Server& server, const Engine& engine,
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   });
   server.set_default_headers(security_headers());
+  server.set_pre_routing_handler([](const Request& request,
+                                    Response& response) {
+    return refuse_body(request, response)
+               ? httplib::Server::HandlerResponse::Handled
+               : httplib::Server::HandlerResponse::Unhandled;
+  });
   server.set_error_handler([](const Request&, Response& response) {
     if (response.body.empty()) {
       put_error(response, response.status, sentence_on(response.status));

@@ -311,6 +311,25 @@ class FaultsTest(unittest.TestCase):
         self.assertEqual(status, 413)
         self.assertIn("--body", answer["error"]["message"])
 
+    def test_bodies_of_no_size_or_of_a_hidden_one_are_refused(self):
+        body = json.dumps({"prompt": "a"}).encode()
+        for headers, sent, status in (
+                ({"Transfer-Encoding": "chunked"},
+                 b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body), 411),
+                ({}, body, 411),
+                ({"Content-Encoding": "gzip", "Content-Length": "9"},
+                 b"\x1f\x8b1234567", 415),
+                ({"Content-Type": "multipart/form-data; boundary=x",
+                  "Content-Length": "9"}, b"--x\r\n\r\n--", 415)):
+            with socket.create_connection((SERVER.host, SERVER.port)) as s:
+                lines = "".join(f"{name}: {value}\r\n"
+                                for name, value in headers.items())
+                s.sendall(b"POST /v1/completions HTTP/1.1\r\n"
+                          b"Host: localhost\r\n" + lines.encode()
+                          + b"\r\n" + sent)
+                first = s.makefile("rb").readline()
+                self.assertIn(f" {status} ".encode(), first, headers)
+
     def test_unknown_paths_and_methods_are_named(self):
         for method, path in (("GET", "/nothing"), ("PUT", "/health"),
                              ("GET", "/v1/completions"),

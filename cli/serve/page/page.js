@@ -175,9 +175,10 @@ function detail(i) {
   const box = $('detail');
   if (!token) return;
   const head = document.createElement('p');
-  const name = model.kind === 'bytes' || model.kind === 'image' ?
+  const name = model.kind === 'bytes' ?
     `byte ${token.id} (${hex(token.id)})` : `token ${token.id}`;
-  head.textContent = `${readable(token)} · ${name} · place ${i.toLocaleString()}`;
+  head.textContent = model.kind === 'image' ? `${pixelName(i)}: ${token.id}` :
+    `${readable(token)} · ${name} · place ${i.toLocaleString()}`;
   box.replaceChildren(head);
   const line = document.createElement('p');
   line.textContent = token.p === undefined ? 'given' :
@@ -187,7 +188,8 @@ function detail(i) {
   const table = document.createElement('table');
   for (const [other, p] of token.top) {
     const row = table.insertRow();
-    row.insertCell().textContent = readable({name: other});
+    row.insertCell().textContent = model.kind === 'image' ?
+      bytesOf(other)[0] : readable({name: other});
     row.insertCell().textContent = (100 * p).toFixed(1) + ' %';
     const meter = document.createElement('meter');
     meter.value = p;
@@ -236,8 +238,21 @@ function show(answer) {
   drawMap();
 }
 
+// Where a byte of an image is.
+function pixelName(i) {
+  const pixel = Math.floor(i / 3);
+  const size = model.image_size;
+  return `line ${Math.floor(pixel / size) + 1}, column ${pixel % size + 1}, ` +
+    ['red', 'green', 'blue'][i % 3];
+}
+
 function topItem([place, weight]) {
   const item = document.createElement('li');
+  if (model.kind === 'image') {
+    item.textContent = `${(100 * weight).toFixed(1)} % ` +
+      (place < 0 ? 'start' : `${pixelName(place)}: ${tokens[place].id}`);
+    return item;
+  }
   const around = document.createElement('code');
   const part = (a, b) => tokens.slice(Math.max(0, a), b).map(readable).join('');
   const middle = document.createElement('b');
@@ -490,7 +505,7 @@ function drawImage() {
     const y = Math.floor(pixel / size) * scale;
     pen.fillRect(x, y, scale, scale);
     if (weights[pixel] > 0) {
-      pen.fillStyle = `rgba(255, 0, 220, ${0.25 + 0.75 * Math.sqrt(weights[pixel] / most)})`;
+      pen.fillStyle = `rgba(255, 0, 220, ${0.9 * weights[pixel] / most})`;
       pen.fillRect(x, y, scale, scale);
     }
   }
