@@ -311,6 +311,22 @@ class ImageTest(PageTest):
         BROWSER.picture(PICTURES / "image.png")
 
 
+class TranslationTest(PageTest):
+    @classmethod
+    def run_folder(cls):
+        return serve_support.train_translation(PROGRAM, FOLDER.name)
+
+    def test_sentences_are_translated(self):
+        self.assertTrue(BROWSER.run("return $('right').hidden"))
+        BROWSER.type("#prompt", "baba dama\nfafe")
+        BROWSER.click("#go")
+        BROWSER.until("!running && $('translation').textContent")
+        expected = self.server.complete(prompt=["baba dama", "fafe"])
+        self.assertEqual(BROWSER.text("#translation"), "\n".join(
+            choice["text"] for choice in expected["choices"]))
+        BROWSER.picture(PICTURES / "translation.png")
+
+
 class OwnRun(PageTest):
     """A picture of a trained model's page."""
 
@@ -329,7 +345,8 @@ class OwnRun(PageTest):
 
 
 def load_tests(loader, tests, pattern):
-    chosen = [OwnRun] if RUN else [TextTest, TokenTest, ImageTest]
+    chosen = [OwnRun] if RUN else [TextTest, TokenTest, ImageTest,
+                                   TranslationTest]
     return unittest.TestSuite(
         loader.loadTestsFromTestCase(case) for case in chosen)
 

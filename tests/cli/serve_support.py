@@ -8,6 +8,14 @@ import signal
 import subprocess
 import sys
 
+TOY = {
+    "task": {"name": "translation-toy", "alphabet": 12},
+    "model": {"layers": 1, "encoder_layers": 1, "d_model": 16, "d_ff": 32,
+              "heads": 2, "d_head": 8, "attention": "full",
+              "positions": "sinusoid"},
+    "train": {"length": 8, "batch": 8, "steps": 30, "warmup": 5,
+              "checkpoint_every": 10, "keep": 2, "evaluate_every": 30}}
+
 
 def train(program, config, out, *settings):
     sets = [word for setting in (
@@ -26,6 +34,18 @@ def train_text(program, folder):
     out = pathlib.Path(folder) / "text"
     train(program, "text", out, f"task.data={data}", "train.length=64",
           "model.positions=rotary")
+    return out
+
+
+def train_translation(program, folder):
+    """A toy that translates nothing well."""
+    config = pathlib.Path(folder) / "toy.json"
+    config.write_text(json.dumps(TOY))
+    out = pathlib.Path(folder) / "toy"
+    run = subprocess.run(
+        [program, "train", config, "--out", out, "--threads", "1"],
+        capture_output=True, timeout=300)
+    assert run.returncode == 0, run.stderr.decode()
     return out
 
 

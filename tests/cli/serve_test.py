@@ -420,6 +420,39 @@ class ManyTest(unittest.TestCase):
         self.assertLess(SERVER.metrics()["reformer_texts_waiting"], 1)
 
 
+class TranslationTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.run_folder = serve_support.train_translation(PROGRAM, FOLDER.name)
+        cls.server = Server(PROGRAM, cls.run_folder)
+
+    @classmethod
+    def tearDownClass(cls):
+        status, error = cls.server.stop()
+        assert status == 0, error
+
+    def test_lines_are_what_translate_writes(self):
+        lines = ["baba dama", "fafe", "baba dama fafe gape"]
+        expected = subprocess.run(
+            [PROGRAM, "translate", self.run_folder, "--threads", "1"],
+            input="\n".join(lines).encode(), capture_output=True,
+            timeout=60).stdout.decode().split("\n")[:3]
+        answer = self.server.complete(prompt=lines)
+        self.assertEqual([choice["text"] for choice in answer["choices"]],
+                         expected)
+        events = list(self.server.stream(prompt=lines[0]))
+        self.assertEqual(events[0]["choices"][0]["text"], expected[0])
+
+    def test_refuses_what_is_for_texts_that_go_on(self):
+        for path, body in (("/v1/completions", {"prompt": "a", "n": 2}),
+                           ("/v1/completions", {"prompt": [1, 2]}),
+                           ("/v1/attention", {"tokens": [1]}),
+                           ("/v1/tokens", {"prompt": "a"})):
+            status, _, answer = self.server.ask("POST", path, body)
+            self.assertEqual(status, 400, path)
+            self.assertIn("message", answer["error"])
+
+
 class SecurityTest(unittest.TestCase):
     def test_every_answer_forbids_frames_and_foreign_scripts(self):
         for method, path in (("GET", "/"), ("GET", "/page.js"),
