@@ -15,7 +15,7 @@ build = @cmake --build --parallel $(JOBS) --preset
 RUNS ?= 1000000
 
 .PHONY: all demo docs test test-asan test-tsan fuzz bench format lint clean help
-.PHONY: setup
+.PHONY: setup test-browser
 .DEFAULT_GOAL := all
 
 all: setup  ## build build/reformer and the library (this is plain `make`)
@@ -23,7 +23,7 @@ all: setup  ## build build/reformer and the library (this is plain `make`)
 	$(build) release --target cli
 
 test: setup  ## build and run all tests
-	@tools/setup safetensors gnuplot
+	@tools/setup safetensors openai gnuplot
 	$(configure) release
 	$(build) release
 	@ctest --preset release
@@ -37,6 +37,12 @@ test-tsan: setup  ## run what has threads under the thread sanitizer
 	$(configure) tsan
 	$(build) tsan --target kernel_tests model_tests
 	@ctest --preset tsan
+
+test-browser: setup  ## install Chromium, and test the page of `serve` in it
+	@tools/setup browser
+	$(configure) release
+	$(build) release --target cli
+	@ctest --preset release -R '^serve_browser$$' --output-on-failure
 
 fuzz: all  ## fuzz all readers with clang (RUNS=1000000, TARGET=npy)
 	@tools/setup clang

@@ -25,4 +25,7 @@ What to try next:
   $build/reformer train text --data YOUR_FILE --out runs/text    your own text
   $build/reformer bench attention                                LSH against exact attention
   $build/reformer --help                                         everything else
+
+This model in a browser, and what it looks at:
+  $build/reformer serve $run
 EOF

@@ -11,6 +11,7 @@
 #include "cli/commands/info.h"
 #include "cli/commands/plot.h"
 #include "cli/commands/reproduce.h"
+#include "cli/commands/serve.h"
 #include "cli/commands/settings.h"
 #include "cli/commands/tokenizer.h"
 #include "cli/commands/train.h"
@@ -27,6 +28,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_export(app, action);
   add_average(app, action);
   add_generate(app, action);
+  add_serve(app, action);
   add_translate(app, action);
   add_bleu(app, action);
   add_tokenizer(app, action);

@@ -3,12 +3,17 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "reformer/base/errors.h"
+#include "reformer/base/parallel.h"
 
 namespace reformer {
 namespace {
+
+// Texts from which on several threads draw: each takes some microseconds.
+constexpr int64_t kDrawnTogether = 16;
 
 // [1, length]
 at::Tensor as_row(const std::vector<int64_t>& tokens) {
@@ -17,13 +22,9 @@ at::Tensor as_row(const std::vector<int64_t>& tokens) {
   return row;
 }
 
-// logits  [1, tokens] on the CPU
-void tell_probabilities(const at::Tensor& logits, int64_t alternatives,
+void tell_probabilities(std::span<const double> logits, int64_t alternatives,
                         DrawnToken& drawn) {
-  const auto exact = logits.to(at::kDouble).contiguous();
-  auto all = candidates(
-      {exact.const_data_ptr<double>(), static_cast<std::size_t>(exact.numel())},
-      SamplerConfig());
+  auto all = candidates(logits, SamplerConfig());
   for (const auto& candidate : all) {
     if (candidate.token == drawn.token) {
       drawn.probability = candidate.probability;
@@ -31,6 +32,16 @@ void tell_probabilities(const at::Tensor& logits, int64_t alternatives,
   }
   all.resize(std::min(all.size(), static_cast<std::size_t>(alternatives)));
   drawn.alternatives = std::move(all);
+}
+
+// [rows, tokens] on the CPU: one small copy, which waits for a GPU
+at::Tensor exact_logits(const at::Tensor& logits, int64_t tokens) {
+  return logits.narrow(1, 0, tokens).cpu().to(at::kDouble).contiguous();
+}
+
+std::span<const double> row_of(const at::Tensor& exact, int64_t row) {
+  return {exact.const_data_ptr<double>() + row * exact.size(1),
+          static_cast<std::size_t>(exact.size(1))};
 }
 
 }  // namespace
@@ -43,15 +54,13 @@ ContinuousBatch::ContinuousBatch(const LanguageModel& model, int64_t most,
       tokens_(tokens > 0 ? tokens : model.config().model.vocabulary),
       decoder_(model, Decoder::Joining{most}, rounds) {}
 
-// logits  [1, tokens] on the CPU
-DrawnToken ContinuousBatch::draw(Text& text, const at::Tensor& logits) const {
+DrawnToken ContinuousBatch::draw(Text& text,
+                                 std::span<const double> logits) const {
   DrawnToken drawn;
   drawn.text = text.number;
-  const bool penalty = text.given.sampler.repetition_penalty != 1;
-  const auto before = penalty ? std::vector<std::vector<int64_t>>{text.tokens}
-                              : std::vector<std::vector<int64_t>>();
-  drawn.token =
-      text.sampler.draw(logits, before, {text.given.row}).item<int64_t>();
+  std::vector<double> own(logits.begin(),
+                          logits.end());  // a penalty's to lower
+  drawn.token = text.sampler.draw(own, text.tokens, text.given.row);
   text.tokens.push_back(drawn.token);
   if (text.given.alternatives >= 0) {
     tell_probabilities(logits, text.given.alternatives, drawn);
@@ -67,12 +76,10 @@ DrawnToken ContinuousBatch::join(const JoiningText& text,
   joined.given.prompt.clear();
   Decoder alone(model_, 1, rounds_);
   const auto logits =
-      alone
-          .prefill(as_row(text.prompt), {std::ssize(text.prompt)},
-                   /*buckets=*/nullptr, watch)
-          .narrow(1, 0, tokens_)
-          .cpu();
-  auto drawn = draw(joined, logits);
+      exact_logits(alone.prefill(as_row(text.prompt), {std::ssize(text.prompt)},
+                                 /*buckets=*/nullptr, watch),
+                   tokens_);
+  auto drawn = draw(joined, row_of(logits, 0));
   texts_.reserve(texts_.size() + 1);
   decoder_.join(std::move(alone));
   texts_.push_back(std::move(joined));
@@ -87,10 +94,15 @@ std::vector<DrawnToken> ContinuousBatch::next() {
   for (int64_t row = 0; row < size(); ++row) {
     last.mutable_data_ptr<int64_t>()[row] = texts_[row].tokens.back();
   }
-  const auto logits = decoder_.step(last).narrow(1, 0, tokens_).cpu();
-  for (int64_t row = 0; row < size(); ++row) {
-    drawn.push_back(draw(texts_[row], logits.narrow(0, row, 1)));
-  }
+  // A single row's matmuls read the matrices once, packed or not.
+  std::optional<PackedMatrices::Use> packed;
+  if (size() > 1) packed.emplace(packed_);
+  const auto logits = exact_logits(decoder_.step(last), tokens_);
+  packed.reset();
+  drawn.resize(texts_.size());
+  parallel_tasks_if(size() >= kDrawnTogether, size(), [&](int64_t row) {
+    drawn[row] = draw(texts_[row], row_of(logits, row));
+  });
   return drawn;
 }
 

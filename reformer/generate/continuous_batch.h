@@ -4,11 +4,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "reformer/generate/decoder.h"
 #include "reformer/generate/sampler.h"
 #include "reformer/model/language_model.h"
+#include "reformer/ops/packed_matrices.h"
 
 namespace reformer {
 
@@ -33,7 +35,9 @@ struct DrawnToken {
 // there. What is drawn for a text is a function of its prompt and its sampler,
 // but for what Decoder::step says of rounding.
 //
-// The model must outlive it and not change.
+// The model must outlive it and not change: on a CPU its matrices are packed
+// once two texts share a step (ops/packed_matrices), which takes their memory a
+// second time.
 class ContinuousBatch {
  public:
   // most: texts at once; rounds: of LSH attention, 0: the config's; tokens:
@@ -64,12 +68,13 @@ class ContinuousBatch {
     JoiningText given;
   };
 
-  DrawnToken draw(Text& text, const at::Tensor& logits) const;
+  DrawnToken draw(Text& text, std::span<const double> logits) const;
 
   const LanguageModel& model_;
   int64_t most_;
   int64_t rounds_;
   int64_t tokens_;
+  PackedMatrices packed_;
   Decoder decoder_;
   std::vector<Text> texts_;  // in the order of the decoder's rows
   int64_t joined_ = 0;

@@ -125,6 +125,14 @@ double Sampler::uniform(int64_t row) const {
   return double(wide >> 11) * 0x1p-53;  // [0, 1)
 }
 
+int64_t Sampler::draw(std::span<double> logits, std::span<const int64_t> text,
+                      int64_t row) {
+  penalise_repetition(logits, text, config_);
+  const int64_t token = token_at(candidates(logits, config_), uniform(row));
+  ++drawn_;
+  return token;
+}
+
 at::Tensor Sampler::draw(const at::Tensor& logits,
                          const std::vector<std::vector<int64_t>>& texts,
                          const std::vector<int64_t>& rows) {

@@ -58,6 +58,11 @@ class Sampler {
                   const std::vector<std::vector<int64_t>>& texts = {},
                   const std::vector<int64_t>& rows = {});
 
+  // The same of one row, whose logits may be changed: `text` is what came
+  // before, where there is a penalty.
+  int64_t draw(std::span<double> logits, std::span<const int64_t> text,
+               int64_t row);
+
  private:
   double uniform(int64_t row) const;
 

@@ -1,0 +1,267 @@
+#include "cli/serve/engine.h"
+
+#include <algorithm>
+
+#include "cli/bench/timing.h"
+#include "reformer/base/errors.h"
+#include "reformer/base/interruption.h"
+#include "reformer/kernels/key_value_pages.h"
+
+namespace reformer::cli {
+namespace {
+
+constexpr const char* kStopped = "the server is being stopped";
+
+void add_seconds(std::atomic<double>& sum, double seconds) {
+  sum.store(sum.load() + seconds);  // of one thread
+}
+
+int64_t reserved_by(const GenerationRequest& request, int64_t choice) {
+  return positions_of(
+      std::ssize(request.prompts[static_cast<std::size_t>(choice)]),
+      request.max_tokens);
+}
+
+}  // namespace
+
+int64_t positions_of(int64_t prompt, int64_t max_tokens) {
+  constexpr int64_t kPage = kernels::kPagePositions;
+  return (prompt + max_tokens + kPage - 1) / kPage * kPage;
+}
+
+Engine::Engine(const LanguageModel* model, const TokenWriting* writing,
+               const EngineLimits& limits)
+    : model_(model), writing_(writing), limits_(limits) {
+  thread_ = std::thread([this] { loop(); });
+}
+
+Engine::~Engine() {
+  stop();
+  thread_.join();
+}
+
+void Engine::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    if (reading_) reading_->cancel();
+  }
+  wake_.notify_all();
+}
+
+std::shared_ptr<Generation> Engine::submit(GenerationRequest request) {
+  const int64_t texts = std::ssize(request.prompts);
+  const auto generation =
+      std::make_shared<Generation>(std::move(request), *writing_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) throw QueueFull(kStopped);
+    const int64_t free = std::max<int64_t>(0, limits_.batch - counts_.running);
+    if (std::ssize(waiting_) + texts > limits_.queue + free) {
+      throw QueueFull("as many texts wait as the queue holds, " +
+                      std::to_string(limits_.queue) + ": try again in a while");
+    }
+    for (int64_t choice = 0; choice < texts; ++choice) {
+      waiting_.push_back({generation, choice});
+    }
+    counts_.waiting = std::ssize(waiting_);
+  }
+  wake_.notify_all();
+  return generation;
+}
+
+void Engine::run(const std::function<void()>& work) {
+  Work mine{&work};
+  std::unique_lock lock(mutex_);
+  if (stopping_) throw QueueFull(kStopped);
+  if (std::ssize(work_) > limits_.queue) {
+    throw QueueFull(
+        "as much work waits as the queue holds: try again in a "
+        "while");
+  }
+  work_.push_back(&mine);
+  wake_.notify_all();
+  worked_.wait(lock, [&] { return mine.done; });
+  if (mine.fault) std::rethrow_exception(mine.fault);
+}
+
+int64_t Engine::running() const {
+  return std::ssize(own_.running) + std::ssize(others_.running);
+}
+
+void Engine::loop() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    do_work(lock);
+    // One prompt between two steps: those that run already do not wait long.
+    const bool admitted = admit_next(lock);
+    if (running() == 0) {
+      if (admitted || !work_.empty()) continue;
+      wake_.wait(lock, [&] {
+        return stopping_ || !work_.empty() || !waiting_.empty();
+      });
+      continue;
+    }
+    lock.unlock();
+    for (auto* batch : {&own_, &others_}) {
+      drop_cancelled(*batch);
+      step(*batch);
+    }
+    lock.lock();
+  }
+  for (auto* work : work_) {
+    work->fault = std::make_exception_ptr(Error(kStopped));
+    work->done = true;
+  }
+  work_.clear();
+  worked_.notify_all();
+  for (const auto& text : waiting_) text.generation->fail(kStopped);
+  waiting_.clear();
+  fail_all(own_, kStopped);
+  fail_all(others_, kStopped);
+}
+
+void Engine::do_work(std::unique_lock<std::mutex>& lock) {
+  if (work_.empty()) return;
+  Work& next = *work_.front();
+  work_.pop_front();
+  lock.unlock();
+  try {
+    (*next.work)();
+  } catch (...) {
+    next.fault = std::current_exception();
+  }
+  lock.lock();
+  next.done = true;
+  worked_.notify_all();
+}
+
+// Null: texts of yet another number of rounds have to end first.
+Engine::Batch* Engine::batch_for(int64_t rounds) {
+  const bool own = rounds == 0 || rounds == model_->config().lsh.rounds;
+  Batch& batch = own ? own_ : others_;
+  if (!own && batch.texts && batch.rounds != rounds) {
+    if (!batch.running.empty()) return nullptr;
+    batch.texts.reset();
+  }
+  if (!batch.texts) {
+    batch.rounds = own ? 0 : rounds;
+    batch.texts = std::make_unique<ContinuousBatch>(
+        *model_, limits_.batch, batch.rounds, writing_->count());
+  }
+  return &batch;
+}
+
+// The first of the queue, where there is room for it. Returns whether the queue
+// has become shorter.
+bool Engine::admit_next(std::unique_lock<std::mutex>& lock) {
+  if (waiting_.empty() || running() >= limits_.batch) return false;
+  const Waiting next = waiting_.front();
+  const auto& request = next.generation->request();
+  if (next.generation->cancelled()) {
+    waiting_.pop_front();
+    counts_.waiting = std::ssize(waiting_);
+    ++counts_.cancelled;
+    return true;
+  }
+  if (running() > 0 &&
+      reserved_ + reserved_by(request, next.choice) > limits_.positions) {
+    return false;
+  }
+  try {
+    Batch* batch = batch_for(request.rounds);
+    if (batch == nullptr) return false;
+    waiting_.pop_front();
+    counts_.waiting = std::ssize(waiting_);
+    counts_.running = running() + 1;
+    reading_ = next.generation;
+    lock.unlock();
+    begin(next, *batch);
+  } catch (const Interrupted&) {
+    ++counts_.cancelled;
+  } catch (const std::exception& error) {
+    next.generation->fail(error.what());
+  }
+  if (!lock.owns_lock()) lock.lock();
+  reading_.reset();
+  counts_.running = running();
+  return true;
+}
+
+void Engine::begin(const Waiting& text, Batch& batch) {
+  const auto& request = text.generation->request();
+  const auto choice = static_cast<std::size_t>(text.choice);
+  JoiningText joining;
+  joining.prompt = request.prompts[choice];
+  joining.sampler = request.sampler;
+  joining.row = request.rows[choice];
+  joining.alternatives = request.alternatives;
+  PrefillWatch watch;
+  watch.stop = &text.generation->cancelled();
+  const Stopwatch reading;
+  auto first = batch.texts->join(joining, watch);
+  add_seconds(counts_.reading_seconds, reading.seconds());
+  counts_.prompt_tokens += std::ssize(joining.prompt);
+  const int64_t reserved = reserved_by(request, text.choice);
+  reserved_ += reserved;
+  batch.running.emplace(first.text,
+                        Running{text.generation, text.choice, reserved});
+  deliver(batch, std::move(first));
+}
+
+void Engine::deliver(Batch& batch, DrawnToken token) {
+  const auto at = batch.running.find(token.text);
+  const auto& running = at->second;
+  ++counts_.tokens;
+  if (!running.generation->add(running.choice, token.token, token.probability,
+                               std::move(token.alternatives))) {
+    return;
+  }
+  ++counts_.texts;
+  end(batch, token.text);
+}
+
+void Engine::end(Batch& batch, int64_t number) {
+  batch.texts->leave(number);
+  const auto at = batch.running.find(number);
+  reserved_ -= at->second.reserved;
+  batch.running.erase(at);
+  counts_.running = running();
+}
+
+void Engine::drop_cancelled(Batch& batch) {
+  std::vector<int64_t> gone;
+  for (const auto& [number, running] : batch.running) {
+    if (running.generation->cancelled()) gone.push_back(number);
+  }
+  for (const int64_t number : gone) {
+    ++counts_.cancelled;
+    end(batch, number);
+  }
+}
+
+// A step that fails leaves caches of which nobody knows what they hold.
+void Engine::fail_all(Batch& batch, const std::string& sentence) {
+  for (const auto& [number, running] : batch.running) {
+    running.generation->fail(sentence);
+    reserved_ -= running.reserved;
+  }
+  batch.running.clear();
+  batch.texts.reset();
+  counts_.running = running();
+}
+
+void Engine::step(Batch& batch) {
+  if (batch.running.empty()) return;
+  try {
+    const Stopwatch watch;
+    auto drawn = batch.texts->next();
+    for (auto& token : drawn) deliver(batch, std::move(token));
+    add_seconds(counts_.step_seconds, watch.seconds());
+    ++counts_.steps;
+  } catch (const std::exception& error) {
+    fail_all(batch, error.what());
+  }
+}
+
+}  // namespace reformer::cli

@@ -1,0 +1,552 @@
+"""serve_test.py PROGRAM: what `reformer serve` answers over HTTP."""
+import json
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import serve_support
+from serve_support import Server
+
+PROGRAM = None  # set below
+FOLDER = None
+SERVER = None
+
+
+def setUpModule():
+    global FOLDER, SERVER
+    FOLDER = tempfile.TemporaryDirectory()
+    serve_support.train_text(PROGRAM, FOLDER.name)
+    SERVER = Server(PROGRAM, run(), "--batch", 3, "--queue", 4, "--context",
+                    3000, "--body", 100000)
+
+
+def tearDownModule():
+    status, error = SERVER.stop()
+    FOLDER.cleanup()
+    assert status == 0, (status, error)
+
+
+def run():
+    return pathlib.Path(FOLDER.name) / "text"
+
+
+def generated(*arguments):
+    return subprocess.run(
+        [PROGRAM, "generate", run(), "--threads", "1", *map(str, arguments)],
+        capture_output=True, timeout=120).stdout
+
+
+def until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("it did not come to pass")
+        time.sleep(0.02)
+
+
+class InterfaceTest(unittest.TestCase):
+    def test_says_that_it_is_there_and_what_it_serves(self):
+        self.assertEqual(SERVER.ask("GET", "/health")[2], {"status": "ok"})
+        answer = SERVER.ask("GET", "/v1/models")[2]
+        self.assertEqual(answer["object"], "list")
+        model = answer["data"][0]
+        self.assertEqual(model["id"], "text")
+        self.assertEqual(model["object"], "model")
+        about = model["reformer"]
+        self.assertEqual(about["kind"], "bytes")
+        self.assertEqual(about["layers"], ["lsh", "lsh"])
+        self.assertEqual(about["context"], 3000)
+
+    def test_a_completion_is_what_generate_writes(self):
+        answer = SERVER.complete(prompt="ab", max_tokens=40, seed=7)
+        text = generated("--prompt", "ab", "--length", 40, "--seed", 7)
+        self.assertEqual(answer["choices"][0]["text"],
+                         text[:-1].decode("utf-8", "replace"))
+        self.assertEqual(answer["choices"][0]["finish_reason"], "length")
+        self.assertEqual(answer["usage"], {
+            "prompt_tokens": 2, "completion_tokens": 40, "total_tokens": 42})
+        self.assertEqual(answer["object"], "text_completion")
+        self.assertEqual(answer["model"], "text")
+
+    def test_a_stream_is_the_same_text_in_pieces(self):
+        body = dict(prompt="ab", max_tokens=40, seed=7)
+        whole = SERVER.complete(**body)["choices"][0]
+        events = list(SERVER.stream(**body))
+        pieces = [event["choices"][0] for event in events]
+        self.assertEqual("".join(piece["text"] for piece in pieces),
+                         whole["text"])
+        self.assertEqual(len(pieces), 40)
+        self.assertEqual([piece["finish_reason"] for piece in pieces],
+                         [None] * 39 + ["length"])
+        self.assertEqual(len({event["id"] for event in events}), 1)
+
+    def test_a_stream_ends_with_usage_where_that_is_asked_for(self):
+        events = list(SERVER.stream(prompt="abc", max_tokens=5,
+                                    stream_options={"include_usage": True}))
+        self.assertEqual(events[-1]["choices"], [])
+        self.assertEqual(events[-1]["usage"]["total_tokens"], 8)
+
+    def test_a_prompt_may_be_tokens(self):
+        text = SERVER.complete(prompt="ab", seed=1)["choices"]
+        tokens = SERVER.complete(prompt=[97, 98], seed=1)["choices"]
+        self.assertEqual(text, tokens)
+
+    def test_several_prompts_and_several_texts_of_each(self):
+        answer = SERVER.complete(prompt=["ab", "c"], n=2, seed=3,
+                                 max_tokens=20)
+        choices = answer["choices"]
+        self.assertEqual([choice["index"] for choice in choices],
+                         [0, 1, 2, 3])
+        alone = SERVER.complete(prompt="c", seed=3, max_tokens=20)
+        self.assertEqual(choices[2]["text"], alone["choices"][0]["text"])
+        self.assertNotEqual(choices[2]["text"], choices[3]["text"])
+        self.assertEqual(answer["usage"]["prompt_tokens"], 3)
+        self.assertEqual(answer["usage"]["completion_tokens"], 80)
+
+    def test_the_same_seed_is_the_same_text_and_no_seed_another(self):
+        texts = [SERVER.complete(prompt="ab", max_tokens=30, **seed)
+                 ["choices"][0]["text"]
+                 for seed in ({"seed": 5}, {"seed": 5}, {}, {})]
+        self.assertEqual(texts[0], texts[1])
+        self.assertEqual(len(set(texts)), 3)
+
+    def test_a_stop_string_ends_the_text_before_it(self):
+        whole = SERVER.complete(prompt="ab", max_tokens=60, seed=2,
+                                logprobs=0)["choices"][0]
+        tokens = whole["logprobs"]["tokens"]
+        # A letter after another: of a cut character nothing would be written.
+        stop = next(tokens[i] for i in range(10, 60)
+                    if len(tokens[i - 1]) == len(tokens[i]) == 1
+                    and tokens[i].isprintable() and tokens[i] not in tokens[:i])
+        at = whole["text"].index(stop)
+        choice = SERVER.complete(prompt="ab", max_tokens=60, seed=2,
+                                 stop=stop)["choices"][0]
+        self.assertEqual(choice["text"], whole["text"][:at])
+        self.assertEqual(choice["finish_reason"], "stop")
+        both = SERVER.complete(prompt="ab", max_tokens=60, seed=2,
+                               stop=["never to be seen", stop])["choices"][0]
+        self.assertEqual(both["text"], choice["text"])
+
+    def test_log_probabilities_are_those_of_the_model(self):
+        choice = SERVER.complete(prompt="ab", max_tokens=9, temperature=0,
+                                 logprobs=4)["choices"][0]
+        told = choice["logprobs"]
+        for key in ("tokens", "token_logprobs", "top_logprobs",
+                    "text_offset", "token_ids"):
+            self.assertEqual(len(told[key]), 9, key)
+        for token, logprob, top in zip(told["tokens"],
+                                       told["token_logprobs"],
+                                       told["top_logprobs"]):
+            self.assertEqual(len(top), 4)
+            self.assertEqual(max(top, key=top.get), token)
+            self.assertAlmostEqual(top[token], logprob)
+            self.assertLess(logprob, 0)
+        self.assertIsNone(SERVER.complete(prompt="ab")["choices"][0]
+                          ["logprobs"])
+
+    def test_tokens_of_a_prompt_have_names(self):
+        status, _, answer = SERVER.ask("POST", "/v1/tokens",
+                                       {"prompt": "aé"})
+        self.assertEqual(status, 200)
+        self.assertEqual(answer["tokens"], [97, 0xC3, 0xA9])
+        self.assertEqual(answer["names"],
+                         ["a", r"bytes:\xC3", r"bytes:\xA9"])
+
+    def test_rounds_may_differ_from_the_models(self):
+        texts = {rounds: SERVER.complete(
+            prompt="ab" * 40, max_tokens=30, seed=2, rounds=rounds)
+            ["choices"][0]["text"] for rounds in (1, 2, 8)}
+        expected = generated("--prompt", "ab" * 40, "--length", 30, "--seed",
+                             2, "--rounds", 8)
+        self.assertEqual(texts[8], expected[:-1].decode("utf-8", "replace"))
+
+    def test_metrics_count_what_happened(self):
+        before = SERVER.metrics()
+        SERVER.complete(prompt="abcd", max_tokens=6)
+        until(lambda: SERVER.metrics()["reformer_texts_running"] == 0)
+        after = SERVER.metrics()
+        rise = {name: after[name] - before.get(name, 0) for name in after}
+        self.assertEqual(rise["reformer_tokens_total"], 6)
+        self.assertEqual(rise["reformer_prompt_tokens_total"], 4)
+        self.assertEqual(rise["reformer_texts_total"], 1)
+        self.assertEqual(rise["reformer_steps_total"], 5)
+        self.assertEqual(after["reformer_texts_running"], 0)
+        self.assertGreater(after["reformer_cache_bytes_limit"], 0)
+        self.assertGreater(after['reformer_responses_total{status="200"}'], 0)
+
+
+class AttentionTest(unittest.TestCase):
+    TOKENS = [(7 * i * i + i) % 256 for i in range(60)]
+
+    def ask(self, **body):
+        return SERVER.ask("POST", "/v1/attention",
+                          {"tokens": self.TOKENS, **body})
+
+    def test_a_heads_weights_sum_to_one_and_lie_before_the_token(self):
+        for head in (0, 1):
+            status, _, answer = self.ask(position=50, layer=1, head=head)
+            self.assertEqual(status, 200, answer)
+            places = [place for place, _, _ in answer["attended"]]
+            weights = [weight for _, weight, _ in answer["attended"]]
+            self.assertAlmostEqual(sum(weights), 1, places=3)
+            self.assertEqual(weights, sorted(weights, reverse=True))
+            self.assertEqual(len(places), len(set(places)))
+            self.assertTrue(all(-1 <= place < 50 for place in places))
+
+    def test_all_layers_and_heads_are_their_mean(self):
+        mean = {}
+        for layer in (0, 1):
+            for head in (0, 1):
+                answer = self.ask(position=40, layer=layer, head=head)[2]
+                for place, weight, _ in answer["attended"]:
+                    mean[place] = mean.get(place, 0) + weight / 4
+        answer = self.ask(position=40)[2]
+        self.assertEqual(answer["heads"], 4)
+        for place, weight, _ in answer["attended"]:
+            self.assertAlmostEqual(weight, mean[place], places=5)
+
+    def test_what_comes_later_changes_nothing(self):
+        # 3 rounds: another text than the one that is kept.
+        whole = self.ask(position=30, rounds=3)[2]
+        cut = SERVER.ask("POST", "/v1/attention", {
+            "tokens": self.TOKENS[:31], "position": 30, "rounds": 4})[2]
+        self.assertNotEqual(whole, None)
+        again = SERVER.ask("POST", "/v1/attention", {
+            "tokens": self.TOKENS[:31], "position": 30, "rounds": 3})[2]
+        self.assertEqual(again["position"], cut["position"])
+        self.assertEqual(len(again["attended"]), len(whole["attended"]))
+        for one, other in zip(again["attended"], whole["attended"]):
+            self.assertAlmostEqual(one[1], other[1], places=4)
+
+    def test_a_round_shows_what_it_found_in_its_bucket(self):
+        answer = self.ask(position=55, layer=0, head=0, round=0,
+                          buckets=True)[2]
+        buckets = answer["buckets"]
+        self.assertEqual(len(buckets), 56)
+        self.assertTrue(all(0 <= b < answer["n_buckets"] for b in buckets))
+        for place, _, rounds in answer["attended"]:
+            self.assertTrue(rounds & 1)
+            # The place's own key, or that of the one before it (successor
+            # values), fell into the same bucket.
+            self.assertIn(buckets[55], (buckets[place + 1], buckets[place]))
+
+    def test_refuses_what_is_not_there(self):
+        for body, word in (({"layer": 2}, "layer"), ({"head": 9}, "head"),
+                           ({"round": 70}, "round"),
+                           ({"buckets": True}, "buckets"),
+                           ({"position": 60}, "position"),
+                           ({"tokens": [300]}, "300"),
+                           ({"tokens": []}, "tokens")):
+            status, _, answer = self.ask(**body)
+            self.assertEqual(status, 400)
+            self.assertIn(word, answer["error"]["message"])
+
+
+class FaultsTest(unittest.TestCase):
+    def refused(self, body, *words, status=400):
+        got, _, answer = SERVER.ask("POST", "/v1/completions", body)
+        self.assertEqual(got, status, answer)
+        for word in words:
+            self.assertIn(word, answer["error"]["message"])
+        return answer["error"]
+
+    def test_broken_json_is_named(self):
+        self.refused('{"prompt": "ab",}', "no JSON")
+        self.refused("", "no JSON")
+        self.refused('["prompt"]', "object")
+        self.refused('{"prompt": "a", "prompt": "b"}', "prompt")
+        self.refused("[" * 5000, "no JSON")
+        self.refused(b'{"prompt": "\xff"}', "no JSON")
+        self.refused('{"temperature": 1e999}', "no JSON")
+
+    def test_wrong_values_are_named(self):
+        for body, *words in (
+                ({"max_tokens": 0}, "max_tokens", "1 to"),
+                ({"max_tokens": 1.5}, "max_tokens", "1.5"),
+                ({"max_tokens": 2 ** 64}, "max_tokens"),
+                ({"temperature": -1}, "temperature", "-1"),
+                ({"temperature": "hot"}, "temperature", "hot"),
+                ({"top_p": 0}, "top_p"),
+                ({"n": 100}, "n"),
+                ({"prompt": 5}, "prompt"),
+                ({"prompt": [1, "a"]}, "token"),
+                ({"prompt": ["a", 1]}, "prompt"),
+                ({"prompt": [256]}, "256", "0 to 255"),
+                ({"prompt": []}, "prompt"),
+                ({"stop": ""}, "stop"),
+                ({"stop": ["a"] * 17}, "stop", "16"),
+                ({"logprobs": 21}, "logprobs", "20"),
+                ({"stream": 1}, "stream"),
+                ({"seed": -1}, "seed"),
+                ({"rounds": 9}, "rounds", "8"),
+                ({"echo": True}, "echo"),
+                ({"frequency_penalty": 1}, "repetition_penalty"),
+                ({"messages": []}, "chat"),
+                ({"temprature": 1}, "temprature", "temperature"),
+                ({"stream_options": {"usage": 1}}, "usage")):
+            error = self.refused(body, *words)
+            self.assertEqual(error["type"], "invalid_request_error")
+
+    def test_what_openais_clients_send_without_asking_is_taken(self):
+        SERVER.complete(prompt="a", user="me", best_of=1, echo=False,
+                        suffix=None, frequency_penalty=0,
+                        presence_penalty=0.0, logit_bias={}, logprobs=None)
+
+    def test_a_text_longer_than_the_context_is_refused(self):
+        self.refused({"prompt": "a" * 2990, "max_tokens": 20}, "3000", "2990")
+        self.refused({"prompt": "a" * 5000}, "3000", "5000")
+
+    def test_another_model_is_not_there(self):
+        self.refused({"model": "gpt-4"}, "gpt-4", "text", status=404)
+        SERVER.complete(model="text", prompt="a")
+
+    def test_too_large_a_body_is_refused(self):
+        status, _, answer = SERVER.ask("POST", "/v1/completions",
+                                       "x" * 100001)
+        self.assertEqual(status, 413)
+        self.assertIn("--body", answer["error"]["message"])
+
+    def test_bodies_of_no_size_or_of_a_hidden_one_are_refused(self):
+        body = json.dumps({"prompt": "a"}).encode()
+        for headers, sent, status in (
+                ({"Transfer-Encoding": "chunked"},
+                 b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body), 411),
+                ({}, body, 411),
+                ({"Content-Encoding": "gzip", "Content-Length": "9"},
+                 b"\x1f\x8b1234567", 415),
+                ({"Content-Type": "multipart/form-data; boundary=x",
+                  "Content-Length": "9"}, b"--x\r\n\r\n--", 415)):
+            with socket.create_connection((SERVER.host, SERVER.port)) as s:
+                lines = "".join(f"{name}: {value}\r\n"
+                                for name, value in headers.items())
+                s.sendall(b"POST /v1/completions HTTP/1.1\r\n"
+                          b"Host: localhost\r\n" + lines.encode()
+                          + b"\r\n" + sent)
+                first = s.makefile("rb").readline()
+                self.assertIn(f" {status} ".encode(), first, headers)
+
+    def test_unknown_paths_and_methods_are_named(self):
+        for method, path in (("GET", "/nothing"), ("PUT", "/health"),
+                             ("GET", "/v1/completions"),
+                             ("GET", "/../../etc/passwd"),
+                             ("GET", "/%2e%2e/%2e%2e/etc/passwd"),
+                             ("GET", "/pageXjs")):
+            status, _, answer = SERVER.ask(method, path)
+            self.assertEqual(status, 404, path)
+            self.assertIn("nothing here", answer["error"]["message"])
+        status, _, answer = SERVER.ask("POST", "/v1/chat/completions", {})
+        self.assertIn("does not chat", answer["error"]["message"])
+
+    def test_what_is_no_http_does_not_stop_it(self):
+        for sent in (b"\0\1\2\3\r\n\r\n", b"GET\r\n\r\n",
+                     b"GET / HTTP/9.9\r\n\r\n",
+                     b"POST /v1/completions HTTP/1.1\r\n"
+                     b"Content-Length: -1\r\n\r\n",
+                     b"POST /v1/completions HTTP/1.1\r\n"
+                     b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+                     b"GET /" + b"a" * 20000 + b" HTTP/1.1\r\n\r\n"):
+            with socket.create_connection((SERVER.host, SERVER.port)) as s:
+                s.sendall(sent)
+                s.shutdown(socket.SHUT_WR)
+                s.settimeout(30)
+                got = b""
+                try:
+                    while piece := s.recv(4096):
+                        got += piece
+                except ConnectionResetError:
+                    pass
+                self.assertNotIn(b" 200 ", got.split(b"\r\n")[0], sent[:40])
+        self.assertEqual(SERVER.ask("GET", "/health")[0], 200)
+
+
+class ManyTest(unittest.TestCase):
+    def test_texts_together_are_what_each_is_alone(self):
+        bodies = [dict(prompt="abcde"[:i], max_tokens=20 + 7 * i, seed=i,
+                       temperature=0.8) for i in range(6)]
+        alone = [SERVER.complete(**body)["choices"] for body in bodies]
+        together = [None] * len(bodies)
+
+        def ask(i):
+            together[i] = SERVER.complete(**bodies[i])["choices"]
+        threads = [threading.Thread(target=ask, args=(i,))
+                   for i in range(len(bodies))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(together, alone)
+
+    def begin_stream(self, **body):
+        connection = SERVER.connect()
+        connection.request("POST", "/v1/completions", json.dumps(
+            {"prompt": "a", "max_tokens": 2900, "stream": True, **body}))
+        return connection, connection.getresponse()
+
+    def test_a_full_queue_is_said_and_a_client_that_goes_makes_room(self):
+        before = SERVER.metrics()
+        streams = [self.begin_stream() for _ in range(3)]
+        for _, answer in streams:
+            self.assertTrue(answer.readline().startswith(b"data: "))
+        self.assertEqual(SERVER.metrics()["reformer_texts_running"], 3)
+        waiting = [self.begin_stream() for _ in range(4)]
+        until(lambda: SERVER.metrics()["reformer_texts_waiting"] == 4)
+        status, headers, answer = SERVER.ask("POST", "/v1/completions",
+                                             {"prompt": "a"})
+        self.assertEqual(status, 429)
+        self.assertIn("again", answer["error"]["message"])
+        self.assertEqual(headers["Retry-After"], "1")
+        for connection, answer in streams + waiting:
+            answer.close()
+            connection.close()
+        until(lambda: SERVER.metrics()["reformer_texts_running"] == 0)
+        after = SERVER.metrics()
+        self.assertEqual(after["reformer_texts_waiting"], 0)
+        self.assertEqual(after["reformer_texts_cancelled_total"]
+                         - before["reformer_texts_cancelled_total"], 7)
+        SERVER.complete(prompt="a")
+
+    def test_a_client_that_does_not_wait_for_its_answer_makes_room(self):
+        with socket.create_connection((SERVER.host, SERVER.port)) as s:
+            body = b'{"prompt": "a", "max_tokens": 2900}'
+            s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+                      b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            until(lambda: SERVER.metrics()["reformer_texts_running"] == 1)
+        until(lambda: SERVER.metrics()["reformer_texts_running"] == 0)
+        self.assertLess(SERVER.metrics()["reformer_texts_waiting"], 1)
+
+
+class TranslationTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.run_folder = serve_support.train_translation(PROGRAM, FOLDER.name)
+        cls.server = Server(PROGRAM, cls.run_folder)
+
+    @classmethod
+    def tearDownClass(cls):
+        status, error = cls.server.stop()
+        assert status == 0, error
+
+    def test_lines_are_what_translate_writes(self):
+        lines = ["baba dama", "fafe", "baba dama fafe gape"]
+        expected = subprocess.run(
+            [PROGRAM, "translate", self.run_folder, "--threads", "1"],
+            input="\n".join(lines).encode(), capture_output=True,
+            timeout=60).stdout.decode().split("\n")[:3]
+        answer = self.server.complete(prompt=lines)
+        self.assertEqual([choice["text"] for choice in answer["choices"]],
+                         expected)
+        events = list(self.server.stream(prompt=lines[0]))
+        self.assertEqual(events[0]["choices"][0]["text"], expected[0])
+
+    def test_refuses_what_is_for_texts_that_go_on(self):
+        for path, body in (("/v1/completions", {"prompt": "a", "n": 2}),
+                           ("/v1/completions", {"prompt": [1, 2]}),
+                           ("/v1/attention", {"tokens": [1]}),
+                           ("/v1/tokens", {"prompt": "a"})):
+            status, _, answer = self.server.ask("POST", path, body)
+            self.assertEqual(status, 400, path)
+            self.assertIn("message", answer["error"])
+
+
+class SecurityTest(unittest.TestCase):
+    def test_every_answer_forbids_frames_and_foreign_scripts(self):
+        for method, path in (("GET", "/"), ("GET", "/page.js"),
+                             ("GET", "/nothing"), ("POST", "/v1/completions")):
+            headers = SERVER.ask(method, path)[1]
+            policy = headers["Content-Security-Policy"]
+            self.assertIn("default-src 'none'", policy)
+            self.assertIn("script-src 'self'", policy)
+            self.assertIn("frame-ancestors 'none'", policy)
+            self.assertEqual(headers["X-Frame-Options"], "DENY")
+            self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+            self.assertNotIn("Access-Control-Allow-Origin", headers)
+
+    def test_pages_of_others_are_refused(self):
+        for headers in ({"Origin": "https://evil.example"},
+                        {"Origin": "null"},
+                        {"Host": "evil.example"},
+                        {"Sec-Fetch-Site": "cross-site"}):
+            for method, path, body in (
+                    ("GET", "/v1/models", None), ("GET", "/", None),
+                    ("POST", "/v1/completions", {"prompt": "a"})):
+                status = SERVER.ask(method, path, body, headers)[0]
+                self.assertEqual(status, 403, headers)
+        host = f"localhost:{SERVER.port}"
+        own = {"Host": host, "Origin": "http://" + host}
+        self.assertEqual(SERVER.ask("GET", "/v1/models", None, own)[0], 200)
+
+    def test_other_machines_need_a_token(self):
+        failed = subprocess.run(
+            [PROGRAM, "serve", run(), "--host", "0.0.0.0", "--port", "0"],
+            capture_output=True, timeout=60)
+        self.assertEqual(failed.returncode, 1)
+        self.assertRegex(failed.stderr.decode(), "--host 0.0.0.0 .*--token")
+        short = subprocess.run(
+            [PROGRAM, "serve", run(), "--token", "short", "--port", "0"],
+            capture_output=True, timeout=60)
+        self.assertRegex(short.stderr.decode(), "--token: at least 16")
+
+    def test_a_token_is_asked_for_by_all_that_works(self):
+        token = "sixteen-letters-and-more"
+        server = Server(PROGRAM, run(), "--host", "0.0.0.0", "--token", token)
+        try:
+            server.host = "127.0.0.1"
+            right = {"Authorization": f"Bearer {token}"}
+            for method, path, body in (
+                    ("GET", "/v1/models", None), ("GET", "/metrics", None),
+                    ("POST", "/v1/completions", {"prompt": "a"}),
+                    ("POST", "/v1/attention", {"tokens": [1, 2]})):
+                for wrong in ({}, {"Authorization": "Bearer " + token[:-1]},
+                              {"Authorization": "Bearer " + token + "x"},
+                              {"Authorization": token}):
+                    status = server.ask(method, path, body, wrong)[0]
+                    self.assertEqual(status, 401, wrong)
+                self.assertEqual(server.ask(method, path, body, right)[0],
+                                 200)
+            for path in ("/", "/health"):
+                self.assertEqual(server.ask("GET", path)[0], 200)
+        finally:
+            self.assertEqual(server.stop()[0], 0)
+
+
+class ProgramTest(unittest.TestCase):
+    def test_a_port_that_is_taken_is_named(self):
+        failed = subprocess.run(
+            [PROGRAM, "serve", run(), "--port", str(SERVER.port)],
+            capture_output=True, timeout=60)
+        self.assertEqual(failed.returncode, 1)
+        self.assertIn(f"port {SERVER.port}", failed.stderr.decode())
+
+    def test_a_folder_without_a_model_is_named(self):
+        failed = subprocess.run([PROGRAM, "serve", FOLDER.name],
+                                capture_output=True, timeout=60)
+        self.assertEqual(failed.returncode, 1)
+        self.assertIn(FOLDER.name, failed.stderr.decode())
+
+    def test_a_stop_ends_what_is_being_written(self):
+        server = Server(PROGRAM, run(), "--context", 50000)
+        connection = server.connect()
+        connection.request("POST", "/v1/completions", json.dumps(
+            {"prompt": "a", "max_tokens": 49000, "stream": True}))
+        answer = connection.getresponse()
+        answer.readline()
+        self.assertEqual(server.stop()[0], 0)
+        self.assertIn(b"is being stopped", answer.read())
+        connection.close()
+
+    def test_says_what_it_will_take_of_memory(self):
+        server = Server(PROGRAM, run(), "--batch", 2, "--queue", 5)
+        status, error = server.stop()
+        self.assertEqual(status, 0)
+        self.assertRegex(error, "up to 2 texts at once, 5 more wait; texts of "
+                                "up to 64 tokens, .* caches of about .* GiB")
+
+
+if __name__ == "__main__":
+    PROGRAM = serve_support.program_of(sys.argv)
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])

@@ -1,0 +1,59 @@
+#include "reformer/generate/decoding_memory.h"
+
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "reformer/device/memory_meter.h"
+#include "tests/generate/decoder_checks.h"
+
+namespace reformer {
+namespace {
+
+using namespace decoding;
+
+// Tensors of a decoder that has read so much; lists of buckets are none.
+int64_t measured(const LanguageModel& model, int64_t positions,
+                 int64_t rounds) {
+  const auto tokens = at::zeros({1, positions - 1}, at::kLong);
+  Decoder decoder(model, 1, rounds);
+  const MemoryMeter meter;
+  decoder.prefill(tokens, {positions - 1});
+  return meter.in_use_bytes();
+}
+
+TEST(DecodingMemory, IsWhatADecoderTakes) {
+  for (const char* attention : {"lsh", "full", "local", "lsh,local,full"}) {
+    auto config = small_config(attention);
+    config.model.positions = "sinusoid";
+    const LanguageModel model(config);
+    for (const int64_t positions : {1, 1024, 1025, 2500}) {
+      const int64_t predicted = decoding_memory(model, positions);
+      const int64_t taken = measured(model, positions, 0);
+      EXPECT_GE(predicted + 1000, taken) << attention << " " << positions;
+      EXPECT_LE(predicted, taken * 11 / 10) << attention << " " << positions;
+    }
+  }
+}
+
+TEST(DecodingMemory, HeadsThatDoNotHashTakeLess) {
+  auto config = small_config("lsh");
+  config.model.positions = "sinusoid";
+  config.lsh.local_window = 4;
+  config.model.successor_fraction = 0.5;
+  const LanguageModel all(config);
+  config.lsh.hashed_heads = "successor";
+  const LanguageModel half(config);
+  EXPECT_LT(decoding_memory(half, 2500), decoding_memory(all, 2500) * 3 / 4);
+  EXPECT_NEAR(double(decoding_memory(half, 2500)),
+              double(measured(half, 2500, 0)),
+              double(measured(half, 2500, 0)) / 10);
+}
+
+TEST(DecodingMemory, MoreRoundsTakeMore) {
+  const LanguageModel model(small_config("lsh"));
+  EXPECT_GT(decoding_memory(model, 70, 8), decoding_memory(model, 70, 2));
+  EXPECT_EQ(decoding_memory(model, 70, 2), decoding_memory(model, 70));
+}
+
+}  // namespace
+}  // namespace reformer
