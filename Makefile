@@ -15,7 +15,7 @@ build = @cmake --build --parallel $(JOBS) --preset
 RUNS ?= 1000000
 
 .PHONY: all demo docs test test-asan test-tsan fuzz bench format lint clean help
-.PHONY: setup
+.PHONY: setup python-test
 .DEFAULT_GOAL := all
 
 all: setup  ## build build/reformer and the library (this is plain `make`)
@@ -37,6 +37,12 @@ test-tsan: setup  ## run what has threads under the thread sanitizer
 	$(configure) tsan
 	$(build) tsan --target kernel_tests model_tests
 	@ctest --preset tsan
+
+python-test: setup  ## build the Python package in an environment, test it
+	@tools/setup python-venv
+	$(configure) release
+	$(build) release --target cli huggingface_logits
+	@tools/python_test build $(TESTS)
 
 fuzz: all  ## fuzz all readers with clang (RUNS=1000000, TARGET=npy)
 	@tools/setup clang
