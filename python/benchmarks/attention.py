@@ -13,15 +13,19 @@ the C++ bench takes them. Peers of shared queries and keys hash as ours do.
 import argparse
 import json
 import math
+import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import time
 
-import torch
+# Huge pages for tensors, as the program has them; read at the first tensor.
+os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
-import reformer
+import torch  # noqa: E402
+
+import reformer  # noqa: E402
 
 
 def options():
