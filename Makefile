@@ -15,7 +15,7 @@ build = @cmake --build --parallel $(JOBS) --preset
 RUNS ?= 1000000
 
 .PHONY: all demo docs test test-asan test-tsan fuzz bench format lint clean help
-.PHONY: setup test-browser
+.PHONY: setup test-browser python-test
 .DEFAULT_GOAL := all
 
 all: setup  ## build build/reformer and the library (this is plain `make`)
@@ -43,6 +43,12 @@ test-browser: setup  ## install Chromium, and test the page of `serve` in it
 	$(configure) release
 	$(build) release --target cli
 	@ctest --preset release -R '^serve_browser$$' --output-on-failure
+
+python-test: setup  ## build the Python package in an environment, test it
+	@tools/setup python-venv
+	$(configure) release
+	$(build) release --target cli huggingface_logits
+	@tools/python_test build $(TESTS)
 
 fuzz: all  ## fuzz all readers with clang (RUNS=1000000, TARGET=npy)
 	@tools/setup clang

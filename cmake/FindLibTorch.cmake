@@ -4,7 +4,8 @@
 # Where it looks, first found wins; each may be the torch folder itself or the
 # folder that holds it:
 #   LibTorch_ROOT, REFORMER_TORCH   variable, then environment
-#   the torch of `python3`          2.11.x only
+#   the torch of `python3`          2.11.x only; of the Python that pip builds
+#                                   a package for, where that is Python_EXECUTABLE
 #   LibTorch_HINTS                  variable: where a project keeps its own
 #
 # Defines
@@ -26,9 +27,13 @@ endforeach()
 set(_named "${_candidates}")
 if(NOT _candidates)
   find_program(PYTHON3_PROGRAM python3)
-  if(PYTHON3_PROGRAM)
+  set(_python "${PYTHON3_PROGRAM}")
+  if(Python_EXECUTABLE)
+    set(_python "${Python_EXECUTABLE}")
+  endif()
+  if(_python)
     execute_process(
-      COMMAND "${PYTHON3_PROGRAM}" "${CMAKE_CURRENT_LIST_DIR}/find_torch.py"
+      COMMAND "${_python}" "${CMAKE_CURRENT_LIST_DIR}/find_torch.py"
       OUTPUT_VARIABLE _candidates OUTPUT_STRIP_TRAILING_WHITESPACE
       ERROR_QUIET)
   endif()
@@ -74,11 +79,15 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   # Two OpenMP runtimes in one process mean two thread pools fighting for the
   # cores. torch_cpu loads the libgomp beside it, so that file is linked; the
   # compiler's own -lgomp would leave the choice to the order of loading.
+  # Wheels of other indices call it libgomp-HASH.so.1.
   add_library(LibTorch::openmp INTERFACE IMPORTED)
-  if(EXISTS "${_lib}/libgomp.so.1")
+  file(GLOB _gomp "${_lib}/libgomp.so.1" "${_lib}/libgomp-*.so*"
+    "${LibTorch_DIRECTORY}/../torch.libs/libgomp-*.so*")
+  if(_gomp)
+    list(GET _gomp 0 _gomp)
     set_target_properties(LibTorch::openmp PROPERTIES
       INTERFACE_COMPILE_OPTIONS "$<$<COMPILE_LANGUAGE:CXX>:-fopenmp>"
-      INTERFACE_LINK_LIBRARIES "${_lib}/libgomp.so.1")
+      INTERFACE_LINK_LIBRARIES "${_gomp}")
   else()
     find_package(OpenMP REQUIRED COMPONENTS CXX)
     set_target_properties(LibTorch::openmp PROPERTIES

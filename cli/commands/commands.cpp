@@ -8,6 +8,7 @@
 #include "cli/commands/eval.h"
 #include "cli/commands/export.h"
 #include "cli/commands/generate.h"
+#include "cli/commands/import.h"
 #include "cli/commands/info.h"
 #include "cli/commands/plot.h"
 #include "cli/commands/reproduce.h"
@@ -26,6 +27,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_train(app, action);
   add_eval(app, action);
   add_export(app, action);
+  add_import(app, action);
   add_average(app, action);
   add_generate(app, action);
   add_serve(app, action);

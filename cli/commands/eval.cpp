@@ -21,6 +21,7 @@
 #include "cli/translate/translation_options.h"
 #include "reformer/base/errors.h"
 #include "reformer/io/checkpoint.h"
+#include "reformer/io/huggingface.h"
 #include "reformer/kernels/top_tokens.h"
 #include "reformer/model/encoder_decoder.h"
 #include "reformer/model/prediction.h"
@@ -42,6 +43,7 @@ struct EvalOptions {
   bool by_position = false;
   std::vector<int64_t> recall;  // distances
   std::string png;
+  bool our_attention = false;
   std::string device = "auto";
   int64_t threads = 0;
   bool json = false;
@@ -170,7 +172,8 @@ class Eval {
   void run() {
     report_.text(options_.directory + ", step " +
                  std::to_string(checkpoint_.step) + ", " + options_.split +
-                 " split\n");
+                 " split" + (options_.our_attention ? ", our attention" : "") +
+                 "\n");
     for (const auto& [length, task] : sequences_) {
       for (const int64_t rounds : rounds_) {
         evaluate_point(*task, {length, rounds});
@@ -187,6 +190,14 @@ class Eval {
     auto& config = checkpoint.config;
     if (!options.data.empty()) config.task.data = options.data;
     set_values(config, options.assignments);
+    if (options.our_attention) {
+      require(config.model.attention.contains(AttentionKind::kLshHuggingface),
+              "--our-attention: a model with lsh_huggingface is required, "
+              "model.attention is ",
+              config.model.attention);
+      config = with_our_attention(config);
+      check(config);
+    }
     require_recallable(config, options.recall,
                        resolved(options.lengths, config.train.length));
     require(
@@ -212,6 +223,7 @@ class Eval {
     row["length"] = point.length;
     row["rounds"] = point.rounds;
     if (!options_.assignments.empty()) row["set"] = options_.assignments;
+    if (options_.our_attention) row["our_attention"] = true;
     return row;
   }
 
@@ -367,6 +379,10 @@ void run_eval(const EvalOptions& options) {
           "--by-position or --recall");
   if (!options.png.empty()) check_plot_path(options.png);
   stop_requested();  // from here on a wish, which progress heeds
+  // Beside what it was trained with: what does the change cost?
+  auto trained = options;
+  trained.our_attention = false;
+  if (options.our_attention) Eval(trained).run();
   Eval(options).run();
 }
 
@@ -436,6 +452,9 @@ void add_eval(CLI::App& app, Action& action) {
       ->check(number(-100, 100))
       ->type_name("A")
       ->capture_default_str();
+  command.add_flag("--our-attention", options->our_attention,
+                   "of a model imported from Hugging Face: evaluate a second "
+                   "time, with lsh in place of lsh_huggingface");
   add_set_option(command, options->assignments);
   add_machine_options(command, options->device, options->threads);
   command.add_flag("--json", options->json, "one JSON object a line on stdout");

@@ -5,6 +5,7 @@
 
 #include "cli/screen/output.h"
 #include "reformer/io/checkpoint.h"
+#include "reformer/io/huggingface.h"
 
 namespace reformer::cli {
 namespace {
@@ -13,11 +14,18 @@ struct ExportOptions {
   std::string directory;
   std::string out;
   std::string type = "bfloat16";
+  std::string format = "reformer";
   int64_t file_mebibytes = 0;
 };
 
 void run_export(const ExportOptions& options) {
   const auto checkpoint = load_best_checkpoint(options.directory);
+  if (options.format == "huggingface") {
+    export_huggingface(options.out, checkpoint);
+    print("the model of step " + std::to_string(checkpoint.step) + " is in " +
+          options.out + "; transformers loads it by ReformerModelWithLMHead\n");
+    return;
+  }
   export_model(options.out, checkpoint,
                options.type == "bfloat16" ? at::kBFloat16 : at::kFloat,
                options.file_mebibytes << 20);
@@ -40,6 +48,13 @@ void add_export(CLI::App& app, Action& action) {
       ->type_name("DIR");
   command.add_option("--type", options->type, "bfloat16 or float32")
       ->check(one_of({"bfloat16", "float32"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      .add_option("--format", options->format,
+                  "reformer: for this program; huggingface: for transformers, "
+                  "always one file of float32")
+      ->check(one_of({"reformer", "huggingface"}))
       ->type_name("NAME")
       ->capture_default_str();
   command

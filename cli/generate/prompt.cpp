@@ -28,6 +28,7 @@ TokenWriting::TokenWriting(const Config& config,
                            const std::shared_ptr<const Tokenizer>& tokenizer)
     : bytes_(config.task.name == TaskKind::kText ||
              config.task.name == TaskKind::kImages),
+      byte_offset_(config.task.byte_offset),
       vocabulary_(config.model.vocabulary) {
   if (tokenizer != nullptr) pieces_.emplace(tokenizer);
 }
@@ -36,7 +37,9 @@ std::vector<int64_t> TokenWriting::tokens_of(const std::string& prompt) const {
   if (pieces_) return pieces_->encode(prompt);
   std::vector<int64_t> tokens;
   if (bytes_) {
-    for (const char c : prompt) tokens.push_back(static_cast<uint8_t>(c));
+    for (const char c : prompt) {
+      tokens.push_back(static_cast<uint8_t>(c) + byte_offset_);
+    }
     return tokens;
   }
   std::string words = prompt;
@@ -49,12 +52,14 @@ std::vector<int64_t> TokenWriting::tokens_of(const std::string& prompt) const {
 }
 
 std::string TokenWriting::written(int64_t token) const {
-  return bytes_ ? std::string(1, static_cast<char>(token))
-                : std::to_string(token) + " ";
+  if (!bytes_) return std::to_string(token) + " ";
+  if (token < byte_offset_) return "";
+  return std::string(1, static_cast<char>(token - byte_offset_));
 }
 
 int64_t TokenWriting::count() const {
-  return bytes_ && !pieces_ ? std::min(vocabulary_, kBytes) : vocabulary_;
+  return bytes_ && !pieces_ ? std::min(vocabulary_, kBytes + byte_offset_)
+                            : vocabulary_;
 }
 
 std::string contents_of(const std::string& path) {

@@ -25,6 +25,7 @@ class TokenWriting {
 
   // Null: every token is written by itself, whatever stands before it.
   const TextTokens* pieces() const { return pieces_ ? &*pieces_ : nullptr; }
+  // Nothing of a token that is no text (task.byte_offset).
   std::string written(int64_t token) const;
 
   // The tokens that can be written: those below it.
@@ -32,6 +33,7 @@ class TokenWriting {
 
  private:
   bool bytes_;
+  int64_t byte_offset_;
   int64_t vocabulary_;
   std::optional<TextTokens> pieces_;
 };

@@ -10,9 +10,33 @@
 
 namespace reformer {
 
-enum class AttentionKind { kFull, kFullSharedQk, kLocal, kLsh };
+enum class AttentionKind {
+  kFull,
+  kFullSharedQk,
+  kLocal,
+  kLsh,
+  kLocalSeparateQk,  // these two are Hugging Face's
+  kLshHuggingface
+};
+// Whether keys are a projection of their own, not shared with the queries.
+constexpr bool has_own_keys(AttentionKind kind) {
+  return kind == AttentionKind::kFull ||
+         kind == AttentionKind::kLocalSeparateQk;
+}
+
+// Whether each position sees those near it.
+constexpr bool is_local(AttentionKind kind) {
+  return kind == AttentionKind::kLocal ||
+         kind == AttentionKind::kLocalSeparateQk;
+}
+
+// Whether queries are hashed into buckets.
+constexpr bool hashes(AttentionKind kind) {
+  return kind == AttentionKind::kLsh || kind == AttentionKind::kLshHuggingface;
+}
+
 enum class BlockKind { kReversible, kStored, kResidual };
-enum class ActivationKind { kRelu, kGelu };
+enum class ActivationKind { kRelu, kGelu, kGeluErf };
 enum class PositionKind { kLearned, kAxial, kSinusoid, kRotary };
 enum class OptimizerKind { kAdafactor, kAdam, kAdamw, kMuon };
 enum class ScheduleKind { kConstant, kRsqrt, kCosine };
@@ -31,8 +55,9 @@ enum class TaskKind {
 template <>
 struct ChoiceNames<AttentionKind> {
   static constexpr std::string_view key = "model.attention";
-  static constexpr std::string_view names[] = {"full", "full_shared_qk",
-                                               "local", "lsh"};
+  static constexpr std::string_view names[] = {
+      "full", "full_shared_qk",    "local",
+      "lsh",  "local_separate_qk", "lsh_huggingface"};
 };
 template <>
 struct ChoiceNames<BlockKind> {
@@ -43,7 +68,7 @@ struct ChoiceNames<BlockKind> {
 template <>
 struct ChoiceNames<ActivationKind> {
   static constexpr std::string_view key = "model.activation";
-  static constexpr std::string_view names[] = {"relu", "gelu"};
+  static constexpr std::string_view names[] = {"relu", "gelu", "gelu_erf"};
 };
 template <>
 struct ChoiceNames<PositionKind> {

@@ -117,6 +117,8 @@ void check_model(const ModelConfig& model) {
   require_within("model.vocabulary", model.vocabulary, 2);
   require_within("model.feed_forward_chunk", model.feed_forward_chunk, 0);
   require_within("model.loss_chunk", model.loss_chunk, 0);
+  require_within("model.local_chunk_length", model.local_chunk_length, 0);
+  require_positive("model.norm_epsilon", model.norm_epsilon);
   require_below_one("model.dropout", model.dropout);
   require_fraction("model.successor_fraction", model.successor_fraction);
   const int64_t successors = successor_heads(model);
@@ -143,6 +145,45 @@ void check_model(const ModelConfig& model) {
   }
   check_heads(model);
   check_ngrams(model);
+}
+
+// Their hash, whose ids take two bytes as ours do.
+void check_huggingface(const Config& config) {
+  const auto& model = config.model;
+  for (const auto kind :
+       {AttentionKind::kLocalSeparateQk, AttentionKind::kLshHuggingface}) {
+    require(
+        model.encoder_layers == 0 || (!model.attention.contains(kind) &&
+                                      !model.encoder_attention.contains(kind)),
+        "model.attention: ", Choice<AttentionKind>(kind),
+        " is of language models alone, and model.encoder_layers is ",
+        model.encoder_layers);
+  }
+  if (!model.attention.contains(AttentionKind::kLshHuggingface)) {
+    require(model.bucket_factors.empty(),
+            "model.bucket_factors: none are required where model.attention "
+            "has no lsh_huggingface");
+    return;
+  }
+  require(!model.bucket_factors.empty(),
+          "model.bucket_factors: required where model.attention has "
+          "lsh_huggingface, got none");
+  for (const int64_t factor : model.bucket_factors) {
+    require(factor >= 2 && factor % 2 == 0 && factor <= kMaxBuckets,
+            "model.bucket_factors: even numbers from 2 to ", kMaxBuckets,
+            " are required, got ", factor);
+  }
+  require(product_up_to(kMaxBuckets + 1, model.bucket_factors) <= kMaxBuckets,
+          "model.bucket_factors: a product of at most ", kMaxBuckets,
+          " is required, got more");
+  require(
+      model.successor_fraction == 0 && config.lsh.local_window == 0 &&
+          config.lsh.ngrams.empty() &&
+          config.lsh.hashed_heads == HashedHeads::kAll,
+      "model.attention: lsh_huggingface has neither successor values nor a "
+      "local window nor n-grams; model.successor_fraction and "
+      "lsh.local_window of 0, lsh.hashed_heads of all and no lsh.ngrams are "
+      "required");
 }
 
 // Every head hashes or has a local window.
@@ -318,8 +359,13 @@ void check_task(const Config& config) {
   require(config.task.tokenizer.empty() || name == TaskKind::kText,
           "task.tokenizer: of text and translation, not of ", config.task.name);
   if (!config.task.tokenizer.empty()) return;
-  require(config.model.vocabulary >= kBytes, "model.vocabulary: at least ",
-          kBytes, ", one for each byte, is required by ", config.task.name,
+  require_within("task.byte_offset", config.task.byte_offset, 0, kBytes);
+  require(config.task.byte_offset == 0 || name == TaskKind::kText,
+          "task.byte_offset: 0 is required by ", config.task.name, ", got ",
+          config.task.byte_offset);
+  const int64_t tokens = kBytes + config.task.byte_offset;
+  require(config.model.vocabulary >= tokens, "model.vocabulary: at least ",
+          tokens, ", one for each byte, is required by ", config.task.name,
           ", got ", config.model.vocabulary);
   if (name == TaskKind::kImages) check_images(config);
 }
@@ -388,6 +434,11 @@ int64_t local_window_of_hashed(const Config& config) {
                                                     : 0;
 }
 
+int64_t local_chunk_length(const Config& config) {
+  return config.model.local_chunk_length != 0 ? config.model.local_chunk_length
+                                              : config.lsh.chunk_length;
+}
+
 int64_t rotary_pairs(const ModelConfig& model) {
   return model.positions == PositionKind::kRotary ? head_size(model) / 2 : 0;
 }
@@ -411,6 +462,7 @@ void check(const Config& config) {
   check_model(config.model);
   check_lsh(config.lsh);
   check_lsh_heads(config);
+  check_huggingface(config);
   check_train_counts(config.train);
   check_optimizer(config.train);
   check_task(config);

@@ -26,6 +26,9 @@ struct ModelConfig {
   Choice<BlockKind> block = BlockKind::kReversible;
   Choice<ActivationKind> activation = ActivationKind::kGelu;
   double dropout = 0;
+  double norm_epsilon = 1e-5;
+  int64_t local_chunk_length = 0;
+  std::vector<int64_t> bucket_factors;
   Choice<PositionKind> positions = PositionKind::kLearned;
   std::vector<int64_t> axial_shape;
   std::vector<int64_t> axial_dims;
@@ -49,8 +52,9 @@ struct ModelConfig {
     v("model.vocabulary", vocabulary,
       "tokens; with a tokenizer it becomes the number of its pieces");
     v("model.attention", attention,
-      "full, full_shared_qk, local or lsh; a comma-separated list is repeated "
-      "over the layers");
+      "full, full_shared_qk, local, lsh, or as Hugging Face's Reformers have "
+      "them local_separate_qk, lsh_huggingface; a comma-separated list is "
+      "repeated over the layers");
     v("model.encoder_attention", encoder_attention,
       "likewise of the encoder, whose positions see those after them, too");
     v("model.share_embeddings", share_embeddings,
@@ -64,10 +68,18 @@ struct ModelConfig {
       "reversible (the paper's, inputs rebuilt), stored (the same function, "
       "activations kept: faster, with memory for every layer) or residual "
       "(the ordinary Transformer)");
-    v("model.activation", activation, "relu or gelu, in the feed-forward");
+    v("model.activation", activation,
+      "relu, gelu (by tanh) or gelu_erf, in the feed-forward");
     v("model.dropout", dropout,
       "after attention and after feed-forward; of an encoder-decoder also "
       "after the embeddings");
+    v("model.norm_epsilon", norm_epsilon,
+      "what layer norms add to the variance");
+    v("model.local_chunk_length", local_chunk_length,
+      "positions of a chunk of local attention; 0: lsh.chunk_length");
+    v("model.bucket_factors", bucket_factors,
+      "lsh_huggingface: the factors of a round's number of buckets, one argmax "
+      "each, the least significant first; lsh.n_buckets is not read");
     v("model.positions", positions,
       "learned, axial, sinusoid (added to the embedding), or rotary (turns "
       "queries and keys, but for those of successor heads; of any length)");
@@ -194,6 +206,7 @@ struct TaskConfig {
   int64_t key_length = 2;
   int64_t image_size = 64;
   std::string tokenizer;
+  int64_t byte_offset = 0;
   std::string source_language = "en";
   std::string target_language = "de";
 
@@ -225,6 +238,8 @@ struct TaskConfig {
       "text, translation: a SentencePiece model (.model), whose pieces are the "
       "tokens, and their number model.vocabulary; empty: bytes, of translation "
       "one of model.vocabulary pieces that is made of the data");
+    v("task.byte_offset", byte_offset,
+      "text of bytes: the token that byte 0 is; those below it are no text");
     v("task.source_language", source_language,
       "translation: how names of files end (train.en)");
     v("task.target_language", target_language, "translation: likewise");
@@ -264,6 +279,9 @@ int64_t hashed_heads(const Config& config);
 
 // The last positions that those heads see besides: 0, or lsh.local_window.
 int64_t local_window_of_hashed(const Config& config);
+
+// What 0 stands for: lsh.chunk_length.
+int64_t local_chunk_length(const Config& config);
 
 // Pairs of a head's columns that rotary positions turn; 0 with others.
 int64_t rotary_pairs(const ModelConfig& model);

@@ -28,6 +28,14 @@ constexpr int64_t kPart = 16384;
 AttentionCache::AttentionCache(const AttentionLayer& layer, int64_t batch,
                                const Pass& pass, const Placement& placement)
     : layer_(layer), pass_(pass), lsh_(decoding_lsh(layer, pass)) {
+  if (layer.kind() == AttentionKind::kLshHuggingface) {
+    huggingface_.emplace(layer.huggingface(),
+                         HuggingfaceCacheConfig{
+                             batch, layer.heads(), lsh_.rounds, layer.d_head(),
+                             placement.compute, placement.device});
+    rotations_ = layer.huggingface_rotations(pass, placement.device);
+    return;
+  }
   const int64_t hashed = is_lsh() ? layer.hashed_heads() : 0;
   const int64_t others = layer.heads() - hashed;
   if (hashed > 0) groups_.push_back(group(0, hashed, true, batch, placement));
@@ -47,12 +55,12 @@ AttentionCache::HeadGroup AttentionCache::group(
   config.batch = batch;
   config.heads = count;
   config.d_head = layer_.d_head();
-  config.shared_qk = layer_.kind() != AttentionKind::kFull;
+  config.shared_qk = !has_own_keys(layer_.kind());
   config.successor_heads =
       std::clamp<int64_t>(layer_.successor_heads() - first, 0, count);
   config.type = placement.compute;
-  if (layer_.kind() == AttentionKind::kLocal) {
-    config.reach = 2 * layer_.lsh().chunk_length;
+  if (is_local(layer_.kind())) {
+    config.reach = 2 * layer_.local().chunk_length;
   } else if (is_lsh() && !hashed) {
     config.reach = layer_.near_window() + 1;
   }
@@ -67,30 +75,35 @@ AttentionCache::HeadGroup AttentionCache::group(
 
 void AttentionCache::require_buckets(const at::Tensor& buckets,
                                      int64_t length) const {
-  const auto& cache = groups_[0].cache;
-  const std::vector<int64_t> sizes = {cache.batch(), cache.heads(),
+  const int64_t batch =
+      huggingface_ ? huggingface_->config().batch : groups_[0].cache.batch();
+  const std::vector<int64_t> sizes = {batch, layer_.hashed_heads(),
                                       bucket_rounds(lsh_), length};
   check_bucket_shape(kOp, buckets);
   require(buckets.sizes() == sizes, kOp, ": buckets must be ",
           at::IntArrayRef(sizes), ", got sizes ", buckets.sizes());
-  const auto device = cache.config().device;
+  const auto device = rotations_.device();
   require(buckets.device() == device, kOp, ": buckets must be on ",
           device.str(), ", got ", buckets.device().str());
 }
 
 void AttentionCache::check_given(const at::Tensor& buckets,
                                  int64_t length) const {
-  if (!is_lsh() || !buckets.defined()) return;
+  if (!hashes() || !buckets.defined()) return;
   require_buckets(buckets, length);
   check_bucket_range(kOp, buckets.cpu(), lsh_.n_buckets, /*mask=*/{});
 }
 
 void AttentionCache::hash(const at::Tensor& q, const at::Tensor& ngrams,
                           at::Tensor& buckets) const {
-  if (!is_lsh()) return;
+  if (!hashes()) return;
   if (!buckets.defined()) {
-    buckets = append_ngrams(
-        lsh_buckets(groups_[0].of(q), rotations_, lsh_.n_buckets), ngrams);
+    buckets = huggingface_
+                  ? huggingface_lsh_buckets(q, rotations_,
+                                            layer_.huggingface().factors)
+                  : append_ngrams(lsh_buckets(groups_[0].of(q), rotations_,
+                                              lsh_.n_buckets),
+                                  ngrams);
   }
   require_buckets(buckets, q.size(2));
 }
@@ -138,7 +151,9 @@ void AttentionCache::read(const at::Tensor& x,
     }
     interruption_point();
   }
-  const auto attended = layer_.attend(turned, buckets, /*mask=*/{}, lsh_);
+  const auto attended =
+      huggingface_ ? huggingface_->read(turned.q, turned.v, buckets, counts)
+                   : layer_.attend(turned, buckets, /*mask=*/{}, lsh_);
   for_each_part(x.size(1), kPart, [&](int64_t at, int64_t n) {
     interruption_point();
     y.narrow(1, at, n).add_(layer_.join(attended.narrow(2, at, n)));
@@ -156,6 +171,7 @@ bool AttentionCache::extend(int64_t rows) {
 }
 
 void AttentionCache::use_rows(int64_t rows) {
+  if (huggingface_) huggingface_->use_rows(rows);
   for (auto& group : groups_) {
     group.cache.use_rows(rows);
     group.history.use_rows(rows);
@@ -163,6 +179,7 @@ void AttentionCache::use_rows(int64_t rows) {
 }
 
 void AttentionCache::take_row(int64_t row, AttentionCache& one) {
+  if (huggingface_) huggingface_->take_row(row, *one.huggingface_);
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     groups_[i].cache.take_row(row, one.groups_[i].cache);
     groups_[i].history.take_row(row, one.groups_[i].history);
@@ -170,6 +187,7 @@ void AttentionCache::take_row(int64_t row, AttentionCache& one) {
 }
 
 void AttentionCache::move_row(int64_t from, int64_t to) {
+  if (huggingface_) huggingface_->move_row(from, to);
   for (auto& group : groups_) {
     group.cache.move_row(from, to);
     group.history.move_row(from, to);
@@ -177,6 +195,7 @@ void AttentionCache::move_row(int64_t from, int64_t to) {
 }
 
 void AttentionCache::clear_row(int64_t row) {
+  if (huggingface_) huggingface_->clear_row(row);
   for (auto& group : groups_) {
     group.cache.clear_row(row);
     group.history.clear_row(row);
@@ -190,6 +209,7 @@ void AttentionCache::step(const at::Tensor& x, const at::Tensor& position,
   hash(projected.q, ngrams, buckets);
   const auto [q, k, v] = layer_.turned(projected, position);
   std::vector<at::Tensor> attended;
+  if (huggingface_) attended.push_back(huggingface_->step(q, v, buckets));
   for (auto& group : groups_) {
     const bool hashed = group.history.shape().rounds > 0;
     attended.push_back(attend_next({group.of(q), group.of(k), group.of(v),

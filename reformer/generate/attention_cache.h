@@ -3,9 +3,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <vector>
 
 #include "reformer/generate/attend_next.h"
+#include "reformer/generate/huggingface_cache.h"
 #include "reformer/model/attention_layer.h"
 
 namespace reformer {
@@ -45,6 +47,10 @@ class AttentionCache {
   void move_row(int64_t from, int64_t to);
   void clear_row(int64_t row);
 
+  // Whether a step is the same work on the same memory until extend says
+  // otherwise, and asks the host for nothing in between.
+  bool can_be_captured() const { return !huggingface_; }
+
   //   x         [batch, 1, d_model]: the next position of every row
   //   position  [batch] int64: how many came before it
   //   ngrams    Pass::ngrams of this position
@@ -56,6 +62,7 @@ class AttentionCache {
             const at::Tensor& ngrams, at::Tensor& buckets, const at::Tensor& y);
 
  private:
+  bool hashes() const { return reformer::hashes(layer_.kind()); }
   bool is_lsh() const { return layer_.kind() == AttentionKind::kLsh; }
   void require_buckets(const at::Tensor& buckets, int64_t length) const;
   // Heads that see alike, one after the other.
@@ -82,6 +89,7 @@ class AttentionCache {
   LshConfig lsh_;         // the layer's, trailing, with the pass's rounds
   at::Tensor rotations_;  // of LSH layers; the same for every position
   std::vector<HeadGroup> groups_;  // of LSH layers the first one hashes
+  std::optional<HuggingfaceCache> huggingface_;  // in place of groups
 };
 
 }  // namespace reformer

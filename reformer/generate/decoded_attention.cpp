@@ -19,9 +19,11 @@ EarlierPositions earlier_positions(const AttentionLayer& layer, bool hashed) {
   if (kind == AttentionKind::kLsh) {
     return {hashed ? layer.lsh().local_window : layer.near_window()};
   }
-  const int64_t m = layer.lsh().chunk_length;  // local
-  const bool trailing = layer.lsh().window == Window::kTrailing;
-  return {m, trailing ? 0 : m};  // chunks: one's own and the previous one
+  const auto& local = layer.local();
+  const int64_t m = local.chunk_length;
+  const bool trailing = local.window == Window::kTrailing;
+  // Chunks: one's own and the previous one.
+  return {m, trailing ? 0 : m, /*itself=*/has_own_keys(kind)};
 }
 
 }  // namespace reformer

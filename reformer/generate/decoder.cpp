@@ -79,9 +79,17 @@ Decoder::Decoder(const LanguageModel& model, Joining rows, int64_t rounds)
   }
 }
 
+bool Decoder::can_be_captured() const {
+  return std::all_of(caches_.begin(), caches_.end(),
+                     [](const auto& cache) { return cache.can_be_captured(); });
+}
+
 // On a GPU a power of two, so that few captures serve any number of rows.
 int64_t Decoder::computed_rows() const {
-  if (joining_ == 0 || model_.placement().device.is_cpu()) return rows();
+  if (joining_ == 0 || model_.placement().device.is_cpu() ||
+      !can_be_captured()) {
+    return rows();
+  }
   const auto power = std::bit_ceil(static_cast<uint64_t>(rows()));
   return std::min(static_cast<int64_t>(power), joining_);
 }
@@ -308,7 +316,7 @@ at::Tensor Decoder::step(const at::Tensor& tokens, Buckets* buckets) {
     captured_now_ = false;
   }
   for (auto& length : lengths_) ++length;
-  if (buckets != nullptr) {
+  if (buckets != nullptr || !can_be_captured()) {
     return compute_step(copied_to(tokens, model_.placement().device), buckets);
   }
   auto inputs = tokens;

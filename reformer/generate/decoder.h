@@ -102,6 +102,7 @@ class Decoder {
   void check_tokens(const at::Tensor& tokens) const;
   void check_buckets(Buckets* buckets, int64_t length) const;
 
+  bool can_be_captured() const;
   int64_t computed_rows() const;
   void put_row(int64_t row, const at::Tensor& next, const at::Tensor& recent,
                int64_t adds);

@@ -9,7 +9,6 @@
 namespace reformer::kernels {
 
 inline constexpr int64_t kMaxLayerNormWidth = 2048;
-inline constexpr double kLayerNormEpsilon = 1e-5;
 
 // T: float or Bf16.
 template <class T>
@@ -21,6 +20,7 @@ struct LayerNormArgs {
   float* statistics;    // [rows, 2], written: mean and 1 / deviation
   int64_t rows;
   int64_t width;
+  float epsilon;  // added to the variance
 };
 
 template <class T>

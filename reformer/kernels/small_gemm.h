@@ -8,7 +8,7 @@
 
 namespace reformer::kernels {
 
-enum class Activation { kNone, kGelu, kRelu };  // gelu: by tanh
+enum class Activation { kNone, kGelu, kRelu, kGeluErf };  // kGelu: by tanh
 
 enum class GemmResult { kRounded, kFloat, kAdded };  // T, float, added to float
 
@@ -30,6 +30,7 @@ struct SmallGemmArgs {
   const void* x;             // [rows, width]: float where normed, else T
   const float* norm_weight;  // [width], or null: x is not normed
   const float* norm_bias;
+  float norm_epsilon;  // added to the variance
   GemmMatrix<T> matrices[kMaxGemmMatrices];
   int64_t n_matrices;
   Activation activation;

@@ -4,6 +4,8 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/mm.h>
 
+#include <numeric>
+
 #include "reformer/config/bucket_count.h"
 #include "reformer/model/ngram_buckets.h"
 #include "reformer/model/parameter_gradients.h"
@@ -13,6 +15,7 @@
 #include "reformer/ops/linear.h"
 #include "reformer/ops/local_attention.h"
 #include "reformer/ops/lsh_attention.h"
+#include "reformer/ops/lsh_rotations.h"
 
 namespace reformer {
 
@@ -26,8 +29,7 @@ AttentionLayer::AttentionLayer(const Config& config,
       heads_(config.model.heads),
       d_head_(head_size(config.model)),
       // What came next is known of the past alone.
-      successor_heads_(kind_ == AttentionKind::kFull ||
-                               reach_ != AttentionReach::kPast
+      successor_heads_(has_own_keys(kind_) || reach_ != AttentionReach::kPast
                            ? 0
                            : reformer::successor_heads(config.model)),
       hashed_heads_(reach_ == AttentionReach::kPast
@@ -39,6 +41,11 @@ AttentionLayer::AttentionLayer(const Config& config,
               reads_source() ? 0 : rotary_pairs(config.model)},
       dropout_(config.model.dropout),
       lsh_(config.lsh),
+      local_{local_chunk_length(config),
+             kind_ == AttentionKind::kLocalSeparateQk ? Window::kChunk
+                                                      : Window(lsh_.window),
+             reach_ == AttentionReach::kPast},
+      huggingface_(huggingface_lsh(config)),
       gradient_(config.train.deterministic ? GradientSums::kDeterministic
                                            : GradientSums::kNondeterministic),
       compute_(store.placement().compute) {
@@ -47,7 +54,9 @@ AttentionLayer::AttentionLayer(const Config& config,
   }
   // The number of buckets belongs to the model, not to an input's length: a
   // prefix must hash as the whole does.
-  if (lsh_.n_buckets == 0) {
+  if (kind_ == AttentionKind::kLshHuggingface) {
+    lsh_.n_buckets = huggingface_.n_buckets();
+  } else if (lsh_.n_buckets == 0) {
     lsh_.n_buckets =
         default_bucket_count(config.train.length, lsh_.chunk_length);
   }
@@ -55,9 +64,10 @@ AttentionLayer::AttentionLayer(const Config& config,
   const std::string& name = place.name;
   const int64_t d_model = config.model.d_model;
   const int64_t width = heads_ * d_head_;
-  norm_weight_ = store.constant(name + "norm.weight", {d_model}, 1);
-  norm_bias_ = store.constant(name + "norm.bias", {d_model}, 0);
-  if (kind_ == AttentionKind::kFull) {
+  norm_ = {store.constant(name + "norm.weight", {d_model}, 1),
+           store.constant(name + "norm.bias", {d_model}, 0),
+           config.model.norm_epsilon};
+  if (has_own_keys(kind_)) {
     qk_ = store.glorot(name + "q.weight", width, d_model);
     k_ = store.glorot(name + "k.weight", width, d_model);
   } else {
@@ -110,8 +120,7 @@ std::vector<at::Tensor> AttentionLayer::projected_rows(const at::Tensor& normed,
 
 Projected AttentionLayer::normed_and_projected(const at::Tensor& x,
                                                const Pass& pass) const {
-  return split(
-      projected_rows(layer_norm(x, norm_weight_, norm_bias_, compute_), pass));
+  return split(projected_rows(layer_norm(x, norm_, compute_), pass));
 }
 
 Projected AttentionLayer::project(const at::Tensor& x) const {
@@ -120,8 +129,7 @@ Projected AttentionLayer::project(const at::Tensor& x) const {
     matrices.push_back({weight, {}});
     if (reads_source()) break;
   }
-  const auto rows = norm_linear(x, {norm_weight_, norm_bias_}, matrices,
-                                {compute_, compute_});
+  const auto rows = norm_linear(x, norm_, matrices, {compute_, compute_});
   return reads_source() ? Projected{split_heads(rows[0]), {}, {}} : split(rows);
 }
 
@@ -134,13 +142,28 @@ Projected AttentionLayer::project_source(const at::Tensor& output) const {
 
 void AttentionLayer::hash(const Projected& projected, const Pass& pass,
                           at::Tensor& buckets) const {
-  if (kind_ != AttentionKind::kLsh || buckets.defined()) return;
+  if (!hashes(kind_) || buckets.defined()) return;
+  if (kind_ == AttentionKind::kLshHuggingface) {
+    buckets = huggingface_lsh_buckets(
+        projected.q, huggingface_rotations(pass, projected.q.device()),
+        huggingface_.factors);
+    return;
+  }
   LshConfig config = lsh_;
   if (pass.rounds > 0) config.rounds = pass.rounds;
   buckets = append_ngrams(
       lsh_attention_buckets(projected.q.narrow(1, 0, hashed_heads_), config,
                             hash_key(pass)),
       pass.ngrams);
+}
+
+at::Tensor AttentionLayer::huggingface_rotations(const Pass& pass,
+                                                 at::Device device) const {
+  const auto& factors = huggingface_.factors;
+  return rotations_of_columns(
+      hash_key(pass), heads_, pass.rounds > 0 ? pass.rounds : lsh_.rounds,
+      d_head_, std::accumulate(factors.begin(), factors.end(), int64_t{0}) / 2,
+      device);
 }
 
 Projected AttentionLayer::turned(const Projected& projected,
@@ -164,8 +187,13 @@ at::Tensor AttentionLayer::attend(const Projected& turned,
     return full_shared_qk_attention(qk, v, causal, mask, successor_heads_);
   }
   if (kind_ == AttentionKind::kLocal) {
-    return local_attention(qk, v, {lsh_.chunk_length, lsh_.window, causal},
-                           mask, successor_heads_);
+    return local_attention(qk, v, local_, mask, successor_heads_);
+  }
+  if (kind_ == AttentionKind::kLocalSeparateQk) {
+    return local_attention_separate_qk(qk, k, v, local_, mask);
+  }
+  if (kind_ == AttentionKind::kLshHuggingface) {
+    return huggingface_lsh_attention(qk, v, buckets, huggingface_);
   }
   const int64_t near = heads_ - hashed_heads_;
   if (near == 0) {
@@ -271,7 +299,7 @@ EvaluatedAttention AttentionLayer::evaluate(const at::Tensor& x,
                                             bool keep_normed) const {
   EvaluatedAttention evaluated;
   auto& [normed, rows, attended] = evaluated;
-  normed = layer_norm_forward(x, {norm_weight_, norm_bias_}, compute_);
+  normed = layer_norm_forward(x, norm_, compute_);
   rows = projected_rows(normed.y, pass);
   for (auto& row : rows) row = leaf(row);
   if (!keep_normed) normed.y.reset();
@@ -307,9 +335,8 @@ void AttentionLayer::add_gradients(EvaluatedAttention evaluated,
   backward_from(std::move(attended), d_attended);
   d_attended.reset();
   for (auto& row : rows) row = as_matrix(row.grad());  // gradients from here on
-  const NormWeights norm{norm_weight_, norm_bias_};
   if (!normed.y.defined()) {
-    normed = layer_norm_forward(normed.x, norm, compute_);
+    normed = layer_norm_forward(normed.x, norm_, compute_);
   }
   const auto parameters = projections();
   at::Tensor d_normed;  // [batch * length, d_model]
@@ -325,7 +352,7 @@ void AttentionLayer::add_gradients(EvaluatedAttention evaluated,
     }
   }
   rows.clear();
-  add_norm_gradients(normed, norm, d_normed.view_as(d_x), d_x);
+  add_norm_gradients(normed, norm_, d_normed.view_as(d_x), d_x);
 }
 
 // What products need goes before attention takes its memory; the normed rows

@@ -11,7 +11,9 @@
 #include "reformer/model/parts.h"
 #include "reformer/model/pass.h"
 #include "reformer/ops/full_attention.h"
+#include "reformer/ops/huggingface_lsh.h"
 #include "reformer/ops/layer_norm.h"
+#include "reformer/ops/local_attention.h"
 #include "reformer/ops/rotary.h"
 
 namespace reformer {
@@ -132,6 +134,11 @@ class AttentionLayer {
   // n_buckets and local_window resolved.
   int64_t hashed_heads() const { return hashed_heads_; }
   const LshConfig& lsh() const { return lsh_; }
+  // Of layers of lsh_huggingface, and the rotations that they hash by.
+  const HuggingfaceLsh& huggingface() const { return huggingface_; }
+  at::Tensor huggingface_rotations(const Pass& pass, at::Device device) const;
+  // Of local attention.
+  const LocalConfig& local() const { return local_; }
   // The last positions that the other heads see, and nothing else.
   int64_t near_window() const { return near_window_; }
 
@@ -169,14 +176,15 @@ class AttentionLayer {
   RotaryConfig rotary_;
   double dropout_;
   LshConfig lsh_;
+  LocalConfig local_;
+  HuggingfaceLsh huggingface_;
   GradientSums gradient_;  // of full attention
   at::ScalarType compute_;
-  at::Tensor norm_weight_;  // [d_model]
-  at::Tensor norm_bias_;    // [d_model]
-  at::Tensor qk_;           // [heads * d_head, d_model]; of full attention: q
-  at::Tensor k_;            // likewise, of full attention only
-  at::Tensor v_;            // likewise
-  at::Tensor output_;       // [d_model, heads * d_head]
+  NormWeights norm_;   // of [d_model]
+  at::Tensor qk_;      // [heads * d_head, d_model]; of full attention: q
+  at::Tensor k_;       // likewise, of full attention only
+  at::Tensor v_;       // likewise
+  at::Tensor output_;  // [d_model, heads * d_head]
 };
 
 }  // namespace reformer

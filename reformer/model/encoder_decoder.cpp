@@ -68,10 +68,9 @@ EncoderDecoder::EncoderDecoder(const Config& config, const Placement& placement)
       source_(source_embedding(config, target_, store())),
       encoder_(make_stack(config, StackKind::kEncoder, store())),
       join_(encoder_->two_streams() ? Join::kMean : Join::kFirst),
-      norm_weight_(
-          store().constant("encoder.norm.weight", {config.model.d_model}, 1)),
-      norm_bias_(
-          store().constant("encoder.norm.bias", {config.model.d_model}, 0)),
+      norm_{store().constant("encoder.norm.weight", {config.model.d_model}, 1),
+            store().constant("encoder.norm.bias", {config.model.d_model}, 0),
+            config.model.norm_epsilon},
       decoder_(make_stack(config, StackKind::kDecoder, store())),
       head_(config, join_, store(),
             config.model.share_embeddings ? target_.table() : at::Tensor()) {}
@@ -115,18 +114,16 @@ Streams EncoderDecoder::begin_decoder(const at::Tensor& inputs,
 }
 
 at::Tensor EncoderDecoder::encoder_output(const Streams& y) const {
-  return layer_norm(joined(y, join_), norm_weight_, norm_bias_,
-                    placement().compute);
+  return layer_norm(joined(y, join_), norm_, placement().compute);
 }
 
 // d, of encoder_output(y), becomes that of y.
 Streams EncoderDecoder::output_backward(const Streams& y,
                                         const at::Tensor& d) const {
-  const NormWeights norm{norm_weight_, norm_bias_};
   const auto normed =
-      layer_norm_forward(joined(y, join_), norm, placement().compute);
+      layer_norm_forward(joined(y, join_), norm_, placement().compute);
   const auto d_x = at::zeros_like(normed.x);
-  add_norm_gradients(normed, norm, d.to(placement().compute), d_x);
+  add_norm_gradients(normed, norm_, d.to(placement().compute), d_x);
   const Streams d_y{at::empty_like(y.x1), join_ == Join::kFirst
                                               ? at::zeros_like(y.x2)
                                               : at::empty_like(y.x2)};

@@ -12,6 +12,7 @@
 #include "reformer/model/sequence_model.h"
 #include "reformer/model/stack.h"
 #include "reformer/model/token_embedding.h"
+#include "reformer/ops/layer_norm.h"
 
 namespace reformer {
 
@@ -93,8 +94,7 @@ class EncoderDecoder : public SequenceModel {
   TokenEmbedding source_;
   std::unique_ptr<Stack> encoder_;
   Join join_;
-  at::Tensor norm_weight_;  // [d_model]
-  at::Tensor norm_bias_;    // [d_model]
+  NormWeights norm_;  // of [d_model]
   std::unique_ptr<Stack> decoder_;
   LanguageHead head_;
 };

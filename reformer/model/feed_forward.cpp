@@ -2,6 +2,7 @@
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/threshold_backward.h>
@@ -15,6 +16,16 @@
 #include "reformer/ops/linear.h"
 
 namespace reformer {
+namespace {
+
+Activation activation_of(ActivationKind kind) {
+  if (kind == ActivationKind::kRelu) return Activation::kRelu;
+  return kind == ActivationKind::kGelu ? Activation::kGelu
+                                       : Activation::kGeluErf;
+}
+
+}  // namespace
+
 int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch,
                            at::DeviceType device) {
   if (model.feed_forward_chunk > 0) return model.feed_forward_chunk;
@@ -25,15 +36,14 @@ FeedForward::FeedForward(const Config& config, const std::string& name,
                          uint32_t branch, ParameterStore& store)
     : branch_(branch),
       model_(config.model),
-      activation_(config.model.activation == ActivationKind::kGelu
-                      ? Activation::kGelu
-                      : Activation::kRelu),
+      activation_(activation_of(config.model.activation)),
       dropout_(config.model.dropout),
       placement_(store.placement()) {
   const int64_t d_model = config.model.d_model;
   const int64_t d_ff = config.model.d_ff;
-  norm_weight_ = store.constant(name + "norm.weight", {d_model}, 1);
-  norm_bias_ = store.constant(name + "norm.bias", {d_model}, 0);
+  norm_ = {store.constant(name + "norm.weight", {d_model}, 1),
+           store.constant(name + "norm.bias", {d_model}, 0),
+           config.model.norm_epsilon};
   in_weight_ = store.glorot(name + "in.weight", d_ff, d_model);
   in_bias_ = store.constant(name + "in.bias", {d_ff}, 0);
   out_weight_ = store.glorot(name + "out.weight", d_model, d_ff);
@@ -69,15 +79,14 @@ FeedForward::Matrices FeedForward::rounded() const {
 at::Tensor FeedForward::forward(const at::Tensor& x, const Pass& pass,
                                 int64_t first_position) const {
   const auto [in, out] = rounded();
-  const auto normed =
-      layer_norm(x, norm_weight_, norm_bias_, placement_.compute);
+  const auto normed = layer_norm(x, norm_, placement_.compute);
   const auto inner = at::linear(normed, in.weight, in.bias);
   return output(activated(inner, activation_), out, pass, first_position);
 }
 
 void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x) const {
   const auto active =  // [batch, part, d_ff]
-      norm_linear(x, {norm_weight_, norm_bias_}, {{in_weight_, in_bias_}},
+      norm_linear(x, norm_, {{in_weight_, in_bias_}},
                   {placement_.compute, placement_.compute}, activation_)[0];
   add_linear(active, {out_weight_, out_bias_}, y);
 }
@@ -100,8 +109,8 @@ void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x,
                          const Pass& pass, double scale) const {
   const auto [in, out] = rounded();
   for_each_flat_part(x, pass, [&](int64_t at, int64_t n) {
-    const auto normed = layer_norm(flat(x, pass).narrow(1, at, n), norm_weight_,
-                                   norm_bias_, placement_.compute);
+    const auto normed =
+        layer_norm(flat(x, pass).narrow(1, at, n), norm_, placement_.compute);
     auto inner = linear(normed, in);  // [batch, n, d_ff]
     activate_in_place(inner, activation_);
     flat(y, pass).narrow(1, at, n).add_(output(inner, out, pass, at), scale);
@@ -111,10 +120,9 @@ void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x,
 EvaluatedFeedForward FeedForward::evaluate(const at::Tensor& x,
                                            const LinearWeights& in) const {
   EvaluatedFeedForward part;
-  part.normed =
-      layer_norm_forward(x, {norm_weight_, norm_bias_}, placement_.compute);
+  part.normed = layer_norm_forward(x, norm_, placement_.compute);
   part.inner = at::linear(part.normed.y, in.weight, in.bias);
-  if (activation_ == Activation::kGelu) {
+  if (activation_ != Activation::kRelu) {
     part.active = activated(part.inner, activation_);
   } else {
     activate_in_place(part.inner, activation_);
@@ -175,18 +183,20 @@ void FeedForward::add_part_gradients(EvaluatedFeedForward part,
       as_matrix(dropped(d_y.to(placement_.compute), pass, first_position));
   add_weight_gradient(out_weight_, as_matrix(active), d_output);
   add_bias_gradient(out_bias_, d_output);
-  const bool gelu = activation_ == Activation::kGelu;
-  if (gelu) active.reset();
+  if (activation_ != Activation::kRelu) active.reset();
   auto d_inner = at::mm(d_output, out.weight);  // [batch * n, d_ff]
-  if (gelu) {
+  if (activation_ == Activation::kGelu) {
     gelu_gradient(d_inner, as_matrix(inner), gradient_sum(in_bias_));
+  } else if (activation_ == Activation::kGeluErf) {
+    at::gelu_backward_out(d_inner, d_inner, as_matrix(inner));
+    add_bias_gradient(in_bias_, d_inner);
   } else {
     at::threshold_backward_out(d_inner, d_inner, as_matrix(active), 0);
     add_bias_gradient(in_bias_, d_inner);
   }
   add_weight_gradient(in_weight_, as_matrix(normed.y), d_inner);
-  add_norm_gradients(normed, {norm_weight_, norm_bias_},
-                     at::mm(d_inner, in.weight).view_as(d_x), d_x);
+  add_norm_gradients(normed, norm_, at::mm(d_inner, in.weight).view_as(d_x),
+                     d_x);
 }
 
 }  // namespace reformer

@@ -98,12 +98,11 @@ class FeedForward {
   Activation activation_;
   double dropout_;
   Placement placement_;
-  at::Tensor norm_weight_;  // [d_model]
-  at::Tensor norm_bias_;    // [d_model]
-  at::Tensor in_weight_;    // [d_ff, d_model]
-  at::Tensor in_bias_;      // [d_ff]
-  at::Tensor out_weight_;   // [d_model, d_ff]
-  at::Tensor out_bias_;     // [d_model]
+  NormWeights norm_;       // of [d_model]
+  at::Tensor in_weight_;   // [d_ff, d_model]
+  at::Tensor in_bias_;     // [d_ff]
+  at::Tensor out_weight_;  // [d_model, d_ff]
+  at::Tensor out_bias_;    // [d_model]
 };
 
 }  // namespace reformer

@@ -75,8 +75,9 @@ LanguageHead::LanguageHead(const Config& config, Join join,
       shared_(table.defined()) {
   const int64_t vocabulary = config.model.vocabulary;
   const int64_t width = joined_width(config.model.d_model, join);
-  norm_weight_ = store.constant("head.norm.weight", {width}, 1);
-  norm_bias_ = store.constant("head.norm.bias", {width}, 0);
+  norm_ = {store.constant("head.norm.weight", {width}, 1),
+           store.constant("head.norm.bias", {width}, 0),
+           config.model.norm_epsilon};
   weight_ = shared_ ? table : store.glorot("head.weight", vocabulary, width);
   bias_ = store.constant("head.bias", {vocabulary}, 0);
 }
@@ -112,8 +113,7 @@ int64_t LanguageHead::chunk(int64_t batch) const {
 }
 
 at::Tensor LanguageHead::logits(const Streams& y) const {
-  return norm_linear(joined(y, join_), {norm_weight_, norm_bias_},
-                     {{weight(), bias_}},
+  return norm_linear(joined(y, join_), norm_, {{weight(), bias_}},
                      {placement_.compute, placement_.type})[0];
 }
 
@@ -123,8 +123,8 @@ at::Tensor LanguageHead::top_tokens(const Streams& y, int64_t k,
   if (!placement_.device.is_cpu()) {
     return reformer::top_tokens(as_matrix(logits(y)), k, besides);
   }
-  const auto rows = as_matrix(layer_norm(joined(y, join_), norm_weight_,
-                                         norm_bias_, placement_.compute));
+  const auto rows =
+      as_matrix(layer_norm(joined(y, join_), norm_, placement_.compute));
   if (PackedMatrices::in_use()) {  // whole: parts of a packed matrix are none
     return reformer::top_tokens(linear(rows, {weight(), bias_}), k, besides);
   }
@@ -187,9 +187,8 @@ at::Tensor LanguageHead::backward(const Streams& y, const at::Tensor& tokens,
 at::Tensor LanguageHead::part_backward(const Streams& part,
                                        const Wanted& wanted, double scale,
                                        const at::Tensor& sums) const {
-  const NormWeights norm{norm_weight_, norm_bias_};
   const auto normed =
-      layer_norm_forward(joined(part, join_), norm, placement_.compute);
+      layer_norm_forward(joined(part, join_), norm_, placement_.compute);
   const auto matrix = weight().to(placement_.compute);
   const auto rows = as_matrix(normed.y);
   const auto d_logits = loss_gradient(
@@ -200,7 +199,8 @@ at::Tensor LanguageHead::part_backward(const Streams& part,
   const auto d_rounded = d_logits.to(placement_.compute);
   add_projection_gradient(rows, d_rounded);
   const auto d_x = at::zeros_like(normed.x);
-  add_norm_gradients(normed, norm, at::mm(d_rounded, matrix).view_as(d_x), d_x);
+  add_norm_gradients(normed, norm_, at::mm(d_rounded, matrix).view_as(d_x),
+                     d_x);
   return d_x;
 }
 

@@ -7,6 +7,7 @@
 #include "reformer/config/config.h"
 #include "reformer/model/parameter_store.h"
 #include "reformer/model/streams.h"
+#include "reformer/ops/layer_norm.h"
 
 namespace reformer {
 
@@ -90,9 +91,8 @@ class LanguageHead {
   Placement placement_;
   Join join_;
   double label_smoothing_;
-  bool shared_;             // weight_ is somebody else's, too
-  at::Tensor norm_weight_;  // [width]: joined_width
-  at::Tensor norm_bias_;    // [width]
+  bool shared_;        // weight_ is somebody else's, too
+  NormWeights norm_;   // of [width]: joined_width
   at::Tensor weight_;  // [vocabulary, width]; shared: at least so many rows
   at::Tensor bias_;    // [vocabulary]
 };

@@ -62,9 +62,8 @@ int64_t chunk_tokens(const Config& config, int64_t chunk) {
 // Kept by the attention's graph besides its normed input.
 int64_t attention_graph(const Config& config, const Sizes& sizes,
                         AttentionKind kind) {
-  const int64_t tensors =
-      kind == AttentionKind::kFull ? 4 : 3;  // qk, v, output (and k)
-  const int64_t keys = kind == AttentionKind::kFull ? 2 : 1;  // qk, or q and k
+  const int64_t tensors = has_own_keys(kind) ? 4 : 3;  // qk, v, output (and k)
+  const int64_t keys = has_own_keys(kind) ? 2 : 1;     // qk, or q and k
   const int64_t turned = rotary_pairs(config.model) > 0 ? keys : 0;
   const int64_t statistics = sizes.device == at::kCPU ? 1 : 3;  // of a row
   // What heads that hash and those that do not attended to, beside each other.
@@ -131,7 +130,7 @@ int64_t projections_working(const Sizes& sizes, int64_t projections) {
 int64_t attention_working(const Config& config, AttentionKind kind,
                           at::DeviceType device) {
   const Sizes sizes(config, device);
-  const int64_t gradients = kind == AttentionKind::kFull ? 4 : 3;
+  const int64_t gradients = has_own_keys(kind) ? 4 : 3;
   int64_t bytes = (keeps_activations(config) ? sizes.normed : 0) +
                   attention_graph(config, sizes, kind) +
                   gradients * sizes.heads + sorted_rounds(config, sizes, kind);
@@ -471,7 +470,7 @@ class Moments {
   }
 
   int64_t bucket_ids(AttentionKind kind) const {
-    if (kind != AttentionKind::kLsh) return 0;
+    if (!hashes(kind)) return 0;
     return int64_t{sizeof(uint16_t)} * bucket_rounds(config_.lsh) *
            sizes_.hashed_rows;
   }

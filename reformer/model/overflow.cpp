@@ -7,9 +7,9 @@ namespace reformer {
 void OverflowMean::add(const std::vector<at::Tensor>& buckets,
                        const Stack& stack) {
   for (std::size_t i = 0; i < buckets.size(); ++i) {
-    if (!buckets[i].defined()) continue;
-    sum_ +=
-        lsh_statistics(buckets[i], stack.blocks()[i].attention.lsh()).overflow;
+    const auto& layer = stack.blocks()[i].attention;
+    if (layer.kind() != AttentionKind::kLsh || !buckets[i].defined()) continue;
+    sum_ += lsh_statistics(buckets[i], layer.lsh()).overflow;
     ++layers_;
   }
 }

@@ -22,9 +22,8 @@ int64_t position_count(const Config& config) {
 constexpr int64_t kSeparateProjections = 4;  // q, k, v, output
 
 int64_t projections_of(AttentionKind kind) {
-  return kind == AttentionKind::kFull
-             ? kSeparateProjections
-             : kSeparateProjections - 1;  // one for q and k
+  return has_own_keys(kind) ? kSeparateProjections
+                            : kSeparateProjections - 1;  // one for q and k
 }
 
 // The mean over queries i of min(i * share, most): so many of the earlier
@@ -115,6 +114,11 @@ LayerFlops layer_flops(const Config& config, const PlannedBlock& block) {
   flops.products =
       2 * tokens * d_model * (projections * width + 2 * double(model.d_ff));
   flops.attention = 2 * tokens * width * 2 * keys;
+  if (block.attention == AttentionKind::kLshHuggingface) {
+    const auto& factors = model.bucket_factors;
+    flops.hash = tokens * width * double(config.lsh.rounds) *
+                 std::accumulate(factors.begin(), factors.end(), 0.0);
+  }
   if (block.attention == AttentionKind::kLsh) {
     flops.hash = 2 * tokens * width * hashed_share(config, !block.encoder) *
                  double(config.lsh.rounds) *
@@ -209,8 +213,14 @@ double expected_keys_per_query(const Config& config, AttentionKind kind,
                                bool causal) {
   const double length = double(config.train.length);
   if (kind == AttentionKind::kLsh) return lsh_keys(config, causal);
-  if (kind == AttentionKind::kLocal) {
-    return window_keys(config.lsh, length, 1, causal);
+  if (is_local(kind)) {
+    auto window = config.lsh;
+    window.chunk_length = local_chunk_length(config);
+    return window_keys(window, length, 1, causal);
+  }
+  if (kind == AttentionKind::kLshHuggingface) {
+    const double window = 2.0 * double(config.lsh.chunk_length);
+    return std::min(window, length) * double(config.lsh.rounds);
   }
   return causal ? length / 2 : length;
 }

@@ -11,17 +11,19 @@ namespace reformer {
 
 using kernels::Activation;
 
-// LibTorch's word for the formula of GELU that all of our kernels have, too.
+// LibTorch's word for the formula of kGelu, which all of our kernels have, too.
 inline constexpr const char* kGeluApproximation = "tanh";
 
 inline at::Tensor activated(const at::Tensor& x, Activation activation) {
   if (activation == Activation::kNone) return x;
+  if (activation == Activation::kGeluErf) return at::gelu(x);
   return activation == Activation::kGelu ? at::gelu(x, kGeluApproximation)
                                          : at::relu(x);
 }
 
 inline void activate_in_place(at::Tensor& x, Activation activation) {
   if (activation == Activation::kGelu) at::gelu_(x, kGeluApproximation);
+  if (activation == Activation::kGeluErf) at::gelu_(x);
   if (activation == Activation::kRelu) at::relu_(x);
 }
 

@@ -189,11 +189,10 @@ kernels::RoundsView view_of(const IntervalRounds& rounds) {
           rounds.order.size(2)};
 }
 
-AttentionResult interval_attention(const at::Tensor& q, const at::Tensor& k,
-                                   const at::Tensor& v,
-                                   const IntervalRounds& rounds,
-                                   const at::Tensor& mask,
-                                   int64_t successor_heads) {
+void check_interval_attention(const at::Tensor& q, const at::Tensor& k,
+                              const at::Tensor& v, const IntervalRounds& rounds,
+                              const at::Tensor& mask, int64_t successor_heads,
+                              RoundsOrigin origin) {
   check_vectors(kOp, "q", q);
   if (k.defined()) check_like(kOp, "k", k, "q", q);
   check_like(kOp, "v", v, "q", q);
@@ -202,11 +201,22 @@ AttentionResult interval_attention(const at::Tensor& q, const at::Tensor& k,
   check_successor_heads(kOp, successor_heads, q);
   require(successor_heads == 0 || !k.defined(), kOp,
           ": successor_heads require shared queries and keys, got a k");
+  if (origin == RoundsOrigin::kOurs) return;
   const auto dense = contiguous(rounds);
   const auto seen = q.is_cuda() ? on_cpu(dense) : dense;
   check_rounds_values(seen);
   if (q.is_cuda()) check_monotone(seen);
-  return interval_attention_unchecked(q, k, v, dense, mask, successor_heads);
+}
+
+AttentionResult interval_attention(const at::Tensor& q, const at::Tensor& k,
+                                   const at::Tensor& v,
+                                   const IntervalRounds& rounds,
+                                   const at::Tensor& mask,
+                                   int64_t successor_heads) {
+  check_interval_attention(q, k, v, rounds, mask, successor_heads,
+                           RoundsOrigin::kGiven);
+  return interval_attention_unchecked(q, k, v, contiguous(rounds), mask,
+                                      successor_heads);
 }
 
 AttentionResult interval_attention_unchecked(const at::Tensor& q,

@@ -58,6 +58,14 @@ AttentionResult interval_attention(const at::Tensor& q, const at::Tensor& k,
                                    const at::Tensor& mask = {},
                                    int64_t successor_heads = 0);
 
+// What that throws, without attending; the elements of `rounds` are looked at
+// only where somebody else made them.
+enum class RoundsOrigin { kGiven, kOurs };
+void check_interval_attention(const at::Tensor& q, const at::Tensor& k,
+                              const at::Tensor& v, const IntervalRounds& rounds,
+                              const at::Tensor& mask, int64_t successor_heads,
+                              RoundsOrigin origin);
+
 // The same without checking `rounds`, for operations that build on it and made
 // them themselves.
 AttentionResult interval_attention_unchecked(const at::Tensor& q,

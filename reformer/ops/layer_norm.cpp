@@ -20,15 +20,16 @@ T* data_of(const at::Tensor& x) {
 }
 
 template <class T>
-void run(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-         const at::Tensor& y, const at::Tensor& statistics) {
+void run(const at::Tensor& x, const NormWeights& norm, const at::Tensor& y,
+         const at::Tensor& statistics) {
   const int64_t width = x.size(-1);
   const LaunchGuard launch(x);
   kernels::cuda::layer_norm(
       kernels::LayerNormArgs<T>{
-          x.const_data_ptr<float>(), weight.const_data_ptr<float>(),
-          bias.const_data_ptr<float>(), data_of<T>(y),
-          statistics.mutable_data_ptr<float>(), x.numel() / width, width},
+          x.const_data_ptr<float>(), norm.weight.const_data_ptr<float>(),
+          norm.bias.const_data_ptr<float>(), data_of<T>(y),
+          statistics.mutable_data_ptr<float>(), x.numel() / width, width,
+          static_cast<float>(norm.epsilon)},
       launch.stream());
 }
 
@@ -52,15 +53,14 @@ void run_grad(const Normed& normed, const at::Tensor& weight,
       launch.stream());
 }
 
-Normed kernel_forward(const at::Tensor& x, const at::Tensor& weight,
-                      const at::Tensor& bias, at::ScalarType result) {
+Normed kernel_forward(const at::Tensor& x, const NormWeights& norm,
+                      at::ScalarType result) {
   const auto dense = x.contiguous();
   const auto y = at::empty_like(dense, dense.options().dtype(result));
   const auto statistics =
       at::empty({dense.numel() / dense.size(-1), 2}, dense.options());
-  result == at::kBFloat16
-      ? run<kernels::Bf16>(dense, weight, bias, y, statistics)
-      : run<float>(dense, weight, bias, y, statistics);
+  result == at::kBFloat16 ? run<kernels::Bf16>(dense, norm, y, statistics)
+                          : run<float>(dense, norm, y, statistics);
   return {dense, y, {statistics}};
 }
 
@@ -78,8 +78,9 @@ class LayerNorm : public torch::autograd::Function<LayerNorm> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context,
                             const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& bias, at::ScalarType result) {
-    const auto normed = kernel_forward(x, weight, bias, result);
+                            const at::Tensor& bias, double epsilon,
+                            at::ScalarType result) {
+    const auto normed = kernel_forward(x, {weight, bias, epsilon}, result);
     context->save_for_backward({normed.x, weight, normed.statistics[0]});
     return normed.y;
   }
@@ -94,7 +95,8 @@ class LayerNorm : public torch::autograd::Function<LayerNorm> {
         at::empty_like(x), at::empty_like(weight), at::empty_like(weight)};
     kernel_backward({x, {}, {statistics}}, weight, d_outputs[0], gradients,
                     /*add=*/false);
-    return {gradients.x, gradients.weight, gradients.bias, at::Tensor()};
+    return {gradients.x, gradients.weight, gradients.bias, at::Tensor(),
+            at::Tensor()};
   }
 };
 
@@ -107,22 +109,23 @@ bool has_kernel(const at::Tensor& x, at::ScalarType result) {
 
 }  // namespace
 
-at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight,
-                      const at::Tensor& bias, at::ScalarType result) {
-  if (has_kernel(x, result)) return LayerNorm::apply(x, weight, bias, result);
-  return at::layer_norm(x, {x.size(-1)}, weight, bias,
-                        kernels::kLayerNormEpsilon)
-      .to(result);
+at::Tensor layer_norm(const at::Tensor& x, const NormWeights& norm,
+                      at::ScalarType result) {
+  const auto& [weight, bias, epsilon] = norm;
+  if (has_kernel(x, result)) {
+    return LayerNorm::apply(x, weight, bias, epsilon, result);
+  }
+  return at::layer_norm(x, {x.size(-1)}, weight, bias, epsilon).to(result);
 }
 
 Normed layer_norm_forward(const at::Tensor& x, const NormWeights& norm,
                           at::ScalarType result) {
   if (has_kernel(x, result)) {
-    return kernel_forward(x, norm.weight, norm.bias, result);
+    return kernel_forward(x, norm, result);
   }
   const auto dense = x.contiguous();
   const auto [y, mean, scale] = at::native_layer_norm(
-      dense, {x.size(-1)}, norm.weight, norm.bias, kernels::kLayerNormEpsilon);
+      dense, {x.size(-1)}, norm.weight, norm.bias, norm.epsilon);
   return {dense, y.to(result), {mean, scale}};
 }
 

@@ -9,19 +9,20 @@
 namespace reformer {
 
 struct NormWeights {
-  at::Tensor weight;  // [width]
-  at::Tensor bias;    // [width]
+  at::Tensor weight;      // [width]
+  at::Tensor bias;        // [width]
+  double epsilon = 1e-5;  // added to the variance
 };
 
-//   x             [..., width]  float32 or float64
-//   weight, bias  [width]       of x's type
-//   returns       [..., width]  of type `result`
+//   x        [..., width]  float32 or float64
+//   norm     weight and bias of x's type
+//   returns  [..., width]  of type `result`
 //
 // Differentiable in all three; gradients are of x's type. On a GPU one kernel
 // each way that rounds as it writes (widths that are multiples of 4 up to
 // 2048), with the same bits every time; else LibTorch's, then a conversion.
-at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight,
-                      const at::Tensor& bias, at::ScalarType result);
+at::Tensor layer_norm(const at::Tensor& x, const NormWeights& norm,
+                      at::ScalarType result);
 
 // The same in two halves, without autograd, for a backward pass that is
 // written out.

@@ -75,6 +75,7 @@ void launch(const at::Tensor& x, const NormWeights& norm,
   if (norm.weight.defined()) {
     args.norm_weight = norm.weight.const_data_ptr<float>();
     args.norm_bias = norm.bias.const_data_ptr<float>();
+    args.norm_epsilon = static_cast<float>(norm.epsilon);
   }
   std::vector<at::Tensor> weights;  // keep what was converted
   for (const LinearWeights& matrix : matrices) {
@@ -149,7 +150,7 @@ std::vector<at::Tensor> norm_linear(const at::Tensor& x,
         types.compute);
     return results;
   }
-  const auto normed = layer_norm(x, norm.weight, norm.bias, types.compute);
+  const auto normed = layer_norm(x, norm, types.compute);
   for (const auto& matrix : matrices) {
     results.push_back(
         types.result == types.compute

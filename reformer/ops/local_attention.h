@@ -28,4 +28,11 @@ at::Tensor local_attention(const at::Tensor& qk, const at::Tensor& v,
                            const at::Tensor& mask = {},
                            int64_t successor_heads = 0);
 
+// The same of separate queries and keys, as Hugging Face's Reformers have it:
+// scores q . k / sqrt(d_head), self included.
+at::Tensor local_attention_separate_qk(const at::Tensor& q, const at::Tensor& k,
+                                       const at::Tensor& v,
+                                       const LocalConfig& config,
+                                       const at::Tensor& mask = {});
+
 }  // namespace reformer

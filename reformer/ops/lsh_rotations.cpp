@@ -10,16 +10,9 @@
 
 namespace reformer {
 
-at::Tensor lsh_rotations(const HashKey& key, int64_t heads, int64_t rounds,
-                         int64_t d_head, int64_t n_buckets, at::Device device) {
-  constexpr const char* kOp = "lsh_rotations";
-  require(heads >= 1, kOp, ": heads must be at least 1, got ", heads);
-  require(rounds >= 1, kOp, ": rounds must be at least 1, got ", rounds);
-  require(d_head >= kMinHeadSize && d_head <= kMaxHeadSize, kOp,
-          ": d_head must be from ", kMinHeadSize, " to ", kMaxHeadSize,
-          ", got ", d_head);
-  require_bucket_count(kOp, n_buckets);
-  const int64_t columns = rotation_columns(n_buckets);
+at::Tensor rotations_of_columns(const HashKey& key, int64_t heads,
+                                int64_t rounds, int64_t d_head, int64_t columns,
+                                at::Device device) {
   auto rotations = at::empty({heads, rounds, d_head, columns},
                              at::TensorOptions(device).dtype(at::kFloat));
   const kernels::LshRotationsArgs args{
@@ -31,6 +24,19 @@ at::Tensor lsh_rotations(const HashKey& key, int64_t heads, int64_t rounds,
     kernels::cpu::lsh_rotations(args);
   }
   return rotations;
+}
+
+at::Tensor lsh_rotations(const HashKey& key, int64_t heads, int64_t rounds,
+                         int64_t d_head, int64_t n_buckets, at::Device device) {
+  constexpr const char* kOp = "lsh_rotations";
+  require(heads >= 1, kOp, ": heads must be at least 1, got ", heads);
+  require(rounds >= 1, kOp, ": rounds must be at least 1, got ", rounds);
+  require(d_head >= kMinHeadSize && d_head <= kMaxHeadSize, kOp,
+          ": d_head must be from ", kMinHeadSize, " to ", kMaxHeadSize,
+          ", got ", d_head);
+  require_bucket_count(kOp, n_buckets);
+  return rotations_of_columns(key, heads, rounds, d_head,
+                              rotation_columns(n_buckets), device);
 }
 
 }  // namespace reformer

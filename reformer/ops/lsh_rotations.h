@@ -19,4 +19,9 @@ at::Tensor lsh_rotations(const HashKey& key, int64_t heads, int64_t rounds,
                          int64_t d_head, int64_t n_buckets,
                          at::Device device = at::kCPU);
 
+// The same of any number of columns, for hashes of other factors.
+at::Tensor rotations_of_columns(const HashKey& key, int64_t heads,
+                                int64_t rounds, int64_t d_head, int64_t columns,
+                                at::Device device);
+
 }  // namespace reformer

@@ -48,6 +48,7 @@ int64_t start_of(PhiloxKey key, int64_t count) {
 TextTask::TextTask(const Config& config, DecodeObserver& observer,
                    std::shared_ptr<const Tokenizer> tokenizer)
     : tokenizer_(std::move(tokenizer)),
+      byte_offset_(config.task.byte_offset),
       batch_(config.train.batch),
       length_(config.train.length),
       seed_(config.train.seed) {
@@ -136,7 +137,8 @@ void TextTask::read(const Range& range, int64_t start,
   if (range.tokens != nullptr) return read_tokens(*range.tokens, start, out);
   std::vector<uint8_t> bytes(out.size());
   range.file->read(start, bytes);
-  std::copy(bytes.begin(), bytes.end(), out.begin());
+  std::transform(bytes.begin(), bytes.end(), out.begin(),
+                 [&](uint8_t byte) { return byte + byte_offset_; });
 }
 
 // A window beyond the end of the range is padded, and its padding not counted.

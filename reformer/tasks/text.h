@@ -62,6 +62,7 @@ class TextTask : public Task {
   Range train_;
   Range validation_;
   Range test_;
+  int64_t byte_offset_;
   int64_t batch_;
   int64_t length_;
   int64_t seed_;

@@ -464,8 +464,8 @@ TEST(CheckConfig, RoundsOfNgramsAreOfTwoToEightInputs) {
 
 TEST(CheckConfig, NamesAreAmongTheKnownOnes) {
   EXPECT_EQ(check_error_of({"model.attention=lsh,lhs"}),
-            "model.attention: one of full, full_shared_qk, local, lsh is "
-            "required, got 'lhs'");
+            "model.attention: one of full, full_shared_qk, local, lsh, "
+            "local_separate_qk, lsh_huggingface is required, got 'lhs'");
   for (const char* key :
        {"task.name", "model.attention", "model.encoder_attention",
         "model.block", "model.activation", "model.positions", "train.optimizer",
@@ -480,6 +480,36 @@ TEST(CheckConfig, BucketsAreACountThatAHashCanHave) {
   EXPECT_EQ(check_error_of({"lsh.n_buckets=0"}), "no error");
   EXPECT_EQ(check_error_of({"lsh.n_buckets=32"}), "no error");
   expect_contains(check_error_of({"lsh.n_buckets=33"}), "the nearest is 32");
+}
+
+TEST(CheckConfig, BucketsOfHuggingfaceHaveEvenFactors) {
+  const std::string theirs = "model.attention=lsh_huggingface";
+  EXPECT_EQ(check_error_of({theirs, "model.bucket_factors=64,128"}),
+            "no error");
+  expect_contains(check_error_of({theirs}), "model.bucket_factors: required");
+  expect_contains(check_error_of({theirs, "model.bucket_factors=64,3"}),
+                  "even numbers from 2 to 65536 are required, got 3");
+  expect_contains(check_error_of({theirs, "model.bucket_factors=512,512"}),
+                  "a product of at most 65536");
+  expect_contains(check_error_of({"model.bucket_factors=64"}),
+                  "none are required where");
+  expect_contains(
+      check_error_of({theirs, "model.bucket_factors=8", "lsh.local_window=4"}),
+      "lsh_huggingface has neither");
+  expect_contains(
+      check_error_of({"model.attention=local_separate_qk",
+                      "model.encoder_layers=1", "task.name=translation-toy"}),
+      "local_separate_qk is of language models alone");
+}
+
+TEST(CheckConfig, BytesBehindOtherTokensFitTheVocabulary) {
+  expect_contains(check_error_of({"task.byte_offset=2"}),
+                  "model.vocabulary: at least 258");
+  EXPECT_EQ(check_error_of({"task.byte_offset=2", "model.vocabulary=258"}),
+            "no error");
+  expect_contains(check_error_of({"task.byte_offset=-1"}), "task.byte_offset");
+  expect_contains(check_error_of({"model.norm_epsilon=0"}),
+                  "model.norm_epsilon");
 }
 
 TEST(CheckConfig, HeadsDivideTheModelUnlessTheirSizeIsGiven) {

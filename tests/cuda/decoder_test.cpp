@@ -71,6 +71,22 @@ TEST(CudaDecoder, LocalAttentionKeepsItsChunks) {
   }
 }
 
+// Of one chunk, beyond which later tokens move what earlier ones see.
+TEST(CudaDecoder, ModelsOfHuggingfaceStepByStepAreTheWholePass) {
+  auto config = small_config("local_separate_qk,lsh_huggingface");
+  config.model.bucket_factors = {4, 6};
+  config.model.local_chunk_length = kLength;
+  config.model.norm_epsilon = 0.3;
+  config.model.activation = "gelu_erf";
+  config.lsh.local_window = 0;
+  config.lsh.chunk_length = kLength;
+  expect_same(config, "huggingface");
+  config.model.attention = AttentionKinds("local_separate_qk");
+  config.model.bucket_factors = {};
+  config.model.local_chunk_length = 7;
+  expect_same(config, "local_separate_qk");
+}
+
 // Calls body(config, name).
 template <class Body>
 void for_every_block_and_position_encoding(const Body& body) {

@@ -50,7 +50,7 @@ TEST(CudaLayerNorm, IsAsExactAsLibTorchs) {
           return at::layer_norm(x[0], {width}, x[1], x[2]);
         };
         const auto ours = run(inputs, d_y, [&](const auto& x) {
-          return layer_norm(x[0], x[1], x[2], type);
+          return layer_norm(x[0], {x[1], x[2]}, type);
         });
         const auto plain = run(
             inputs, d_y, [&](const auto& x) { return library(x).to(type); });
@@ -86,7 +86,7 @@ TEST(CudaLayerNorm, AddsItsGradientsToWhatThereIs) {
                                                 drawn({width}, 3)};
         const auto d_y = drawn({rows, width}, 4).to(type);
         const auto alone = run(inputs, d_y, [&](const auto& x) {
-          return layer_norm(x[0], x[1], x[2], type);
+          return layer_norm(x[0], {x[1], x[2]}, type);
         });
         const NormWeights norm{inputs[1], inputs[2]};
         const auto normed = layer_norm_forward(inputs[0], norm, type);
@@ -124,7 +124,7 @@ TEST(CudaLayerNorm, GivesTheSameBitsTwice) {
                                           at::randn({256}, gpu)};
   const auto d_y = at::randn({5000, 256}, gpu).to(at::kBFloat16);
   const auto norm = [](const auto& x) {
-    return layer_norm(x[0], x[1], x[2], at::kBFloat16);
+    return layer_norm(x[0], {x[1], x[2]}, at::kBFloat16);
   };
   const auto once = run(inputs, d_y, norm);
   const auto again = run(inputs, d_y, norm);

@@ -110,10 +110,9 @@ TEST(CudaSmallGemm, WideResultsAreNotRoundedWhateverTheNumberOfRows) {
       const auto n = some_numbers(rows, 512, {256, 1}, at::kBFloat16);
       const auto found =
           norm_linear(n.x, n.norm, n.matrices, {at::kBFloat16, at::kFloat})[0];
-      const auto exact = exact_linear(
-          layer_norm(n.x, n.norm.weight, n.norm.bias, at::kBFloat16)
-              .to(at::kDouble),
-          n.matrices[0]);
+      const auto exact =
+          exact_linear(layer_norm(n.x, n.norm, at::kBFloat16).to(at::kDouble),
+                       n.matrices[0]);
       EXPECT_LE(error_of(found, exact),
                 1e-5 * exact.abs().max().item<double>());
     }

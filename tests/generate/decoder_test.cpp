@@ -74,6 +74,23 @@ TEST(Decoder, LshStepByStepIsTheWholePassForAnyBucketsAndWindow) {
   }
 }
 
+TEST(Decoder, LocalAttentionOfSeparateKeysStepByStepIsTheWholePass) {
+  auto config = small_config("local_separate_qk,full");
+  config.model.local_chunk_length = 7;
+  config.model.norm_epsilon = 0.3;
+  config.model.activation = "gelu_erf";
+  expect_exact_steps(config, "local_separate_qk");
+}
+
+// Where a text is no longer than a chunk, nothing that comes later moves it.
+TEST(Decoder, ShortTextsOfHuggingfaceStepByStepAreTheWholePass) {
+  auto config = small_config("lsh_huggingface");
+  config.model.bucket_factors = {4};
+  config.lsh.local_window = 0;
+  config.lsh.chunk_length = kLength;
+  expect_exact_steps(config, "lsh_huggingface");
+}
+
 TEST(Decoder, TheSmallConfigOverflowsItsWindows) {
   const LanguageModel model(small_config("lsh"));
   const auto pass = evaluation_pass(model.config());

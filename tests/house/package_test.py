@@ -97,6 +97,9 @@ class ExamplesTest(unittest.TestCase):
         LINES["attention"] = run(build / "attention").splitlines()
         LINES["train_and_generate"] = run(build / "train_and_generate",
                                           cls.model).splitlines()
+        LINES["fine_tune"] = run(build / "fine_tune", cls.model,
+                                 FOLDER / "tuned").splitlines()
+        LINES["long_sequence"] = run(build / "long_sequence").splitlines()
 
     def test_every_example_is_built_run_and_short(self):
         for path in (SOURCES / "examples").glob("*.cpp"):
@@ -116,6 +119,15 @@ class ExamplesTest(unittest.TestCase):
         self.assertLess(float(last.split()[-2]), 0.5)
         tokens = [int(token) for token in tokens.split()]
         self.assertEqual(tokens, [(tokens[0] + 3 * i) % 16 for i in range(20)])
+
+    def test_fine_tuning_lowers_the_loss(self):
+        before, after = (float(line.split()[-2])
+                         for line in LINES["fine_tune"])
+        self.assertLess(after, before)
+        self.assertTrue((FOLDER / "tuned" / "config.json").is_file())
+
+    def test_a_long_sequence_has_a_gradient(self):
+        self.assertGreater(float(LINES["long_sequence"][1].split()[-1]), 0)
 
     def test_the_program_reads_the_model_of_the_example(self):
         made = program("generate", self.model, "--prompt", "1 4 7 10 13 0",

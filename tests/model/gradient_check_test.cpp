@@ -27,6 +27,11 @@ class GradientCheck : public testing::TestWithParam<Case> {
     config.model.axial_shape = {4, 5, 2};
     config.model.axial_dims = {8, 10, 6};
     config.train.length = 34;
+    if (config.model.attention.contains(AttentionKind::kLshHuggingface)) {
+      config.model.activation = "gelu_erf";
+      config.model.norm_epsilon = 0.5;
+      config.model.local_chunk_length = 5;
+    }
     return config;
   }
 };
@@ -40,7 +45,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"stored", "lsh", "stored", "sinusoid"},
         Case{"residual", "lsh,full", "residual", "axial"},
         Case{"successors", "lsh,full_shared_qk", "reversible", "learned", 0.5},
-        Case{"rotary", "local,full", "reversible", "rotary", 0.5}),
+        Case{"rotary", "local,full", "reversible", "rotary", 0.5},
+        Case{"huggingface", "local_separate_qk,lsh_huggingface", "reversible",
+             "axial"},
+        Case{"huggingface_stored", "lsh_huggingface", "stored", "learned"}),
     [](const auto& instance) { return instance.param.name; });
 
 // Along a random direction of each parameter in turn. The loss is smooth only

@@ -56,6 +56,10 @@ Config small_config() {
 Config small_config_of(const std::string& attention) {
   Config config = small_config();
   config.model.attention = attention;
+  if (config.model.attention.contains(AttentionKind::kLshHuggingface)) {
+    config.model.bucket_factors = {2, 4};
+    config.lsh.local_window = 0;
+  }
   return config;
 }
 

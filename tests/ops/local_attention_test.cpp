@@ -1,5 +1,10 @@
 #include "reformer/ops/local_attention.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -60,6 +65,35 @@ TEST(LocalAttention, IsTheSoftmaxOverNearbyPositions) {
     });
     tolerance.expect_exact(answer(local, inputs.to(at::kDouble)), "float64");
   }
+}
+
+TEST(LocalAttention, OfSeparateKeysSeesItselfItsChunkAndTheOneBefore) {
+  constexpr int64_t kLength = 37;
+  constexpr int64_t kChunk = 8;
+  const auto drawn = [](uint64_t seed) {
+    const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+    return at::randn({2, 3, kLength, 16}, generator, at::kDouble) * 2;
+  };
+  const auto q = drawn(1);
+  const auto k = drawn(2);
+  const auto v = drawn(3);
+  const auto at = at::arange(kLength);
+  const auto chunk = at.div(kChunk, "floor");
+  auto seen = (chunk.unsqueeze(1) - chunk <= 1) & (at.unsqueeze(1) >= at);
+  const auto expected = [&] {
+    auto scores = at::matmul(q, k.transpose(2, 3)) / 4;
+    scores = scores.masked_fill(~seen, -1e30);
+    return at::matmul(scores.softmax(3), v);
+  };
+  const auto error = [&](const at::Tensor& mask, int64_t real) {
+    const auto output =
+        local_attention_separate_qk(q, k, v, {kChunk, Window::kChunk}, mask);
+    return (output - expected()).narrow(2, 0, real).abs().max().item<double>();
+  };
+  EXPECT_LT(error({}, kLength), 1e-9);
+  // Padding at the end is seen by nobody, and moves nothing before it.
+  const auto mask = (at < 30).expand({2, kLength});
+  EXPECT_LT(error(mask, 30), 1e-9);
 }
 
 }  // namespace

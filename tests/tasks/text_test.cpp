@@ -1,5 +1,6 @@
 #include "reformer/tasks/text.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -78,6 +79,15 @@ std::string error_of(const Config& config) {
     return error.what();
   }
   return "no error";
+}
+
+TEST_F(TextTaskTest, BytesMayStandBehindOtherTokens) {
+  auto config = config_for(distinct_text(1000), 50, 2);
+  const auto plain = make_task(config)->training_batch(3).tokens;
+  config.task.byte_offset = 2;
+  config.model.vocabulary = 258;
+  EXPECT_TRUE(
+      at::equal(make_task(config)->training_batch(3).tokens, plain + 2));
 }
 
 TEST_F(TextTaskTest, EvaluationCountsEveryByteOnceInOrder) {

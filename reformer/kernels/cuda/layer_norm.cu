@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads)
     squares += sum4({v.x * v.x, v.y * v.y, v.z * v.z, v.w * v.w});
   }
   const float scale =
-      rsqrtf(warp_sum(squares) / float(args.width) + float(kLayerNormEpsilon));
+      rsqrtf(warp_sum(squares) / float(args.width) + args.epsilon);
   T* y = args.y + row * args.width;
 #pragma unroll
   for (int k = 0; k < kSteps; ++k) {

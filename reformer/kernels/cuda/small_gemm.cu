@@ -76,9 +76,8 @@ __device__ void norm_rows(const SmallGemmArgs<T>& args, T* rows) {
   const float mean = group_sum<kGroup>(sum, sums) / float(args.width);
   float squares = 0;
   for_each_column([&](int64_t c) { squares += (x[c] - mean) * (x[c] - mean); });
-  const float scale =
-      rsqrtf(group_sum<kGroup>(squares, sums) / float(args.width) +
-             float(kLayerNormEpsilon));
+  const float scale = rsqrtf(
+      group_sum<kGroup>(squares, sums) / float(args.width) + args.norm_epsilon);
   for_each_column([&](int64_t c) {
     store(rows + row * args.width + c,
           (x[c] - mean) * scale * args.norm_weight[c] + args.norm_bias[c]);
@@ -98,6 +97,10 @@ __device__ void copy_rows(const SmallGemmArgs<T>& args, T* rows) {
 __device__ float activated(float x, Activation activation) {
   if (activation == Activation::kRelu) return fmaxf(x, 0.0f);
   if (activation == Activation::kNone) return x;
+  if (activation == Activation::kGeluErf) {
+    constexpr float kRootOfHalf = 0.7071067811865476f;
+    return 0.5f * x * (1 + erff(kRootOfHalf * x));
+  }
   constexpr float kRootOfTwoOverPi = 0.7978845608028654f;
   return 0.5f * x * (1 + tanhf(kRootOfTwoOverPi * (x + 0.044715f * x * x * x)));
 }
