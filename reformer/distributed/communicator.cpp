@@ -21,6 +21,9 @@
 namespace reformer {
 namespace {
 
+// Numbers that are added up at once: what memory it takes is twice that.
+constexpr int64_t kPiece = int64_t{1} << 21;
+
 double now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double>(since).count();
@@ -130,6 +133,34 @@ struct Communicator::Worker {
 
   void all_gather(at::Tensor to, at::Tensor from) {
     group->_allgather_base(to, from)->wait();
+  }
+
+  // Of `numel` numbers in all. Each rank adds up a part of them, which it gets
+  // from all, and gives it to all: as many bytes as a ring moves, in an order
+  // that does not depend on who comes first.
+  void sum(const std::vector<at::Tensor>& tensors, int64_t numel) {
+    const int64_t ranks = place.size;
+    const int64_t part = (numel + ranks - 1) / ranks;
+    const auto type = tensors[0].scalar_type();
+    const auto all = scratch(0, ranks * part, type);
+    const auto parts = scratch(1, ranks * part, type);
+    int64_t at = 0;
+    for (const auto& tensor : tensors) {
+      all.narrow(0, at, tensor.numel()).copy_(tensor);
+      at += tensor.numel();
+    }
+    all.narrow(0, at, ranks * part - at).zero_();
+    all_to_all(parts, all);
+    const auto sum = parts.narrow(0, 0, part);
+    for (int64_t rank = 1; rank < ranks; ++rank) {
+      sum.add_(parts.narrow(0, rank * part, part));
+    }
+    all_gather(all, sum);
+    at = 0;
+    for (const auto& tensor : tensors) {
+      tensor.copy_(all.narrow(0, at, tensor.numel()));
+      at += tensor.numel();
+    }
   }
 
   void run() {
@@ -245,38 +276,29 @@ Pending Communicator::submit(std::function<void(Worker&)> work) {
   return Pending(state);
 }
 
-// Each rank adds up a part of the numbers, which it gets from all, and gives it
-// to all: as many bytes as a ring moves, in an order that does not depend on
-// who comes first.
 Pending Communicator::sum(std::vector<at::Tensor> tensors) {
   return submit([tensors = std::move(tensors)](Worker& worker) {
-    if (tensors.empty()) return;
-    const int64_t ranks = worker.place.size;
-    const auto type = tensors[0].scalar_type();
+    std::vector<at::Tensor> piece;
     int64_t numel = 0;
-    for (const auto& tensor : tensors) {
-      TORCH_INTERNAL_ASSERT(tensor.scalar_type() == type);
-      numel += tensor.numel();
+    std::vector<at::Tensor> dense;
+    for (const auto& tensor : tensors) dense.push_back(tensor.contiguous());
+    for (const auto& tensor : dense) {
+      TORCH_INTERNAL_ASSERT(tensor.scalar_type() == dense[0].scalar_type());
+      const auto numbers = tensor.view({-1});
+      for (int64_t at = 0; at < numbers.numel();) {
+        const int64_t n = std::min(numbers.numel() - at, kPiece - numel);
+        piece.push_back(numbers.narrow(0, at, n));
+        at += n;
+        numel += n;
+        if (numel < kPiece) continue;
+        worker.sum(piece, numel);
+        piece.clear();
+        numel = 0;
+      }
     }
-    const int64_t part = (numel + ranks - 1) / ranks;
-    const auto all = worker.scratch(0, ranks * part, type);
-    const auto parts = worker.scratch(1, ranks * part, type);
-    int64_t at = 0;
-    for (const auto& tensor : tensors) {
-      all.narrow(0, at, tensor.numel()).copy_(tensor.reshape({-1}));
-      at += tensor.numel();
-    }
-    all.narrow(0, at, ranks * part - at).zero_();
-    worker.all_to_all(parts, all);
-    const auto sum = parts.narrow(0, 0, part);
-    for (int64_t rank = 1; rank < ranks; ++rank) {
-      sum.add_(parts.narrow(0, rank * part, part));
-    }
-    worker.all_gather(all, sum);
-    at = 0;
-    for (const auto& tensor : tensors) {
-      tensor.copy_(all.narrow(0, at, tensor.numel()).view(tensor.sizes()));
-      at += tensor.numel();
+    if (numel > 0) worker.sum(piece, numel);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (!tensors[i].is_same(dense[i])) tensors[i].copy_(dense[i]);
     }
   });
 }
