@@ -23,7 +23,7 @@ all: setup  ## build build/reformer and the library (this is plain `make`)
 	$(build) release --target cli
 
 test: setup  ## build and run all tests
-	@tools/setup safetensors openai gnuplot
+	@tools/setup safetensors openai gnuplot mpirun
 	$(configure) release
 	$(build) release
 	@ctest --preset release

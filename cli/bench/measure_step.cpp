@@ -35,12 +35,15 @@ Batch random_batch(const Config& config, uint64_t seed) {
   return batch;
 }
 
+constexpr int64_t kRepeatsOfRanks = 5;  // they cannot each have enough
+
 }  // namespace
 
 StepMeasurement measure_step(const Config& config, at::Device device,
-                             int64_t repeats, bool profile) {
+                             int64_t repeats, bool profile, World* world) {
   const MemoryMeter meter(device);
-  Learner learner(config, placement_on(device, config.train.precision));
+  Learner learner(config, placement_on(device, config.train.precision), world);
+  if (world != nullptr && repeats == 0) repeats = kRepeatsOfRanks;
   int64_t step = 0;
   const auto take_step = [&] {
     ++step;
@@ -65,7 +68,16 @@ StepMeasurement measure_step(const Config& config, at::Device device,
   };
   take_steps();
   StepMeasurement measured;
+  const double waited = world == nullptr ? 0 : world->waited();
+  const Stopwatch watch;
   measured.step_s = median_seconds(repeats, take_steps) / double(steps);
+  if (world != nullptr) {
+    measured.ranks = world->ranks().size;
+    measured.rank_wait = (world->waited() - waited) / watch.seconds();
+  }
+  for (const auto& [name, value] : learner.optimizer().state()) {
+    measured.optimizer_bytes += static_cast<int64_t>(value.nbytes());
+  }
   measured.tokens_per_s = double(tokens) / measured.step_s;
   measured.peak_bytes = meter.peak_bytes();
   measured.captured = learner.captured();

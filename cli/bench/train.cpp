@@ -6,6 +6,7 @@
 
 #include "cli/bench/measure_step.h"
 #include "cli/options/config_options.h"
+#include "cli/process/launched.h"
 #include "cli/process/machine.h"
 #include "cli/screen/output.h"
 #include "cli/screen/table.h"
@@ -69,6 +70,9 @@ std::string json_row(const Config& config, at::Device device,
   json["tokens_per_s"] = measured.tokens_per_s;
   json["peak_bytes"] = measured.peak_bytes;
   json["captured"] = measured.captured;
+  json["ranks"] = measured.ranks;
+  json["rank_wait"] = measured.rank_wait;
+  json["optimizer_bytes"] = measured.optimizer_bytes;
   return json.dump() + "\n";
 }
 
@@ -76,7 +80,7 @@ const std::vector<Column> kColumns = {
     {8, "", "length"},    {7, "", "batch"},           {12, "", "parameters"},
     {10, "ms a", "step"}, {10, "tokens", "a second"}, {10, "peak", "GiB"}};
 
-std::string head(const Config& config, at::Device device) {
+std::string head(const Config& config, at::Device device, const World* world) {
   std::ostringstream text;
   text << "Training steps: ";
   if (config.model.encoder_layers > 0) {
@@ -89,25 +93,21 @@ std::string head(const Config& config, at::Device device) {
        << config.lsh.rounds << ", chunk " << config.lsh.chunk_length
        << ", local window " << config.lsh.local_window << ", "
        << config.train.optimizer << "\n"
-       << describe_machine(device) << "\n\n"
-       << table_head(kColumns);
+       << describe_machine(device);
+  if (world != nullptr) text << ", " << world->ranks().size << " ranks";
+  text << "\n\n" << table_head(kColumns);
   return text.str();
 }
 
-void bench_train(const TrainBench& options) {
-  const auto device = use_machine(options.device, options.threads);
-  require(
-      !options.profile || device.is_cuda(),
-      "bench train --profile tells what a GPU does: it needs --device cuda");
-  const auto lengths =
-      options.lengths.empty() ? std::vector<int64_t>{0} : options.lengths;
+void bench_lengths(const TrainBench& options, at::Device device,
+                   const std::vector<int64_t>& lengths, World* world) {
   Report report(options.json);
-  report.text(head(config_of(options, lengths.front()), device));
+  report.text(head(config_of(options, lengths.front()), device, world));
   for (const int64_t length : lengths) {
     const Config config = config_of(options, length);
     report.progress("length " + std::to_string(config.train.length));
     const auto measured =
-        measure_step(config, device, options.repeats, options.profile);
+        measure_step(config, device, options.repeats, options.profile, world);
     report.text(table_row(
         kColumns,
         {std::to_string(config.train.length),
@@ -118,6 +118,20 @@ void bench_train(const TrainBench& options) {
     report.text(measured.profile);
     report.json(json_row(config, device, measured));
   }
+}
+
+void bench_train(const TrainBench& options) {
+  if (!launched_ranks().first()) be_silent();
+  const auto device = use_machine(device_of_rank(options.device),
+                                  threads_of_rank(options.threads));
+  require(
+      !options.profile || device.is_cuda(),
+      "bench train --profile tells what a GPU does: it needs --device cuda");
+  const auto lengths =
+      options.lengths.empty() ? std::vector<int64_t>{0} : options.lengths;
+  run_as_rank(config_of(options, lengths.front()), device, [&](World* world) {
+    bench_lengths(options, device, lengths, world);
+  });
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 #include "cli/commands/train.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/options/config_options.h"
+#include "cli/process/launched.h"
 #include "cli/process/stop_signal.h"
 #include "cli/screen/model_summary.h"
 #include "cli/screen/open_task.h"
@@ -17,6 +19,7 @@
 #include "reformer/io/checkpoint.h"
 #include "reformer/tasks/task_tokenizer.h"
 #include "reformer/train/trainer.h"
+#include "reformer/version.h"
 
 namespace reformer::cli {
 namespace {
@@ -42,6 +45,10 @@ const std::vector<std::string> kChangeable = {"train.steps",
                                               "train.device_memory",
                                               "train.cuda_graph",
                                               "train.sample_length",
+                                              "train.shard_optimizer",
+                                              "train.sequence_parallel",
+                                              "distributed.timeout",
+                                              "distributed.backend",
                                               "train.learning_rate"};
 
 void require_changeable(const std::string& assignment) {
@@ -132,10 +139,11 @@ std::string farewell(const TrainResult& result, const std::string& directory) {
          "; the model is in " + directory + "\n";
 }
 
-void run_train(const TrainOptions& options) {
+// On one rank or, with a world, on all of them alike.
+TrainEnd run_train(const TrainOptions& options, Config config,
+                   at::Device device, World* world) {
   const auto& stop = stop_requested();
-  const auto device = options.config.use_machine();
-  Config config = resolved_config(options);
+  auto busy = std::make_optional<World::Busy>(world);
   std::optional<Checkpoint> init;
   if (!options.init.empty()) init = load_best_checkpoint(options.init);
   const auto tokenizer = tokenizer_of(options, init, config, stop);
@@ -144,9 +152,40 @@ void run_train(const TrainOptions& options) {
   screen.say(describe_run(config, *task, device, options.out));
   RunPlace place{options.out, options.resume, device, options.allow_other_data};
   if (init) place.parameters = std::move(init->parameters);
+  place.world = world;
+  place.facts = {{"version", version()}};
+  busy.reset();
   const auto result = train(config, *task, place, stop, screen);
   screen.say(farewell(result, options.out));
-  if (result.end == TrainEnd::kStopped) throw Interrupted();
+  return result.end;
+}
+
+// torchrun starts ranks once more with the same words when one of them failed:
+// the run that they began goes on.
+TrainOptions after_restart(TrainOptions options) {
+  const std::string& attempt = launched_ranks().attempt;
+  if (attempt.empty() || attempt == "0" || options.resume ||
+      !std::filesystem::exists(options.out + "/config.json")) {
+    return options;
+  }
+  options.resume = true;
+  options.config.name.clear();
+  options.config.assignments.clear();
+  options.init.clear();
+  return options;
+}
+
+void run_train(const TrainOptions& given) {
+  stop_requested();
+  const TrainOptions options = after_restart(given);
+  if (!launched_ranks().first()) be_silent();
+  const auto device = options.config.use_machine_of_rank();
+  const Config config = resolved_config(options);
+  TrainEnd end = TrainEnd::kSteps;
+  run_as_rank(config, device, [&](World* world) {
+    end = run_train(options, config, device, world);
+  });
+  if (end == TrainEnd::kStopped) throw Interrupted();
 }
 
 }  // namespace

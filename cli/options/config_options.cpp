@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "cli/process/launched.h"
 #include "cli/process/machine.h"
 #include "reformer/base/errors.h"
 #include "reformer/config/config_json.h"
@@ -96,6 +97,10 @@ Config ConfigOptions::load() const {
 
 at::Device ConfigOptions::use_machine() const {
   return cli::use_machine(device, threads);
+}
+
+at::Device ConfigOptions::use_machine_of_rank() const {
+  return cli::use_machine(device_of_rank(device), threads_of_rank(threads));
 }
 
 }  // namespace reformer::cli

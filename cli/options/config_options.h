@@ -25,6 +25,9 @@ struct ConfigOptions {
 
   // Threads and device.
   at::Device use_machine() const;
+
+  // The same of a rank, where a launcher started this process.
+  at::Device use_machine_of_rank() const;
 };
 
 // --set key=value alone, for commands that have their config; and what it asks.

@@ -59,7 +59,10 @@ void end_if_stopped() {
   if (stop_requested()) throw Interrupted();
 }
 
-int status_of_stop() { return 128 + first_signal; }
+int status_of_stop() {
+  // None came here, but to another rank.
+  return 128 + (first_signal != 0 ? static_cast<int>(first_signal) : SIGTERM);
+}
 
 int stop_signal() { return first_signal; }
 

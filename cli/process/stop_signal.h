@@ -17,7 +17,8 @@ const std::atomic<bool>& stop_requested();
 void end_if_stopped();
 
 // The program's status where Interrupted ended its command, as shells have it:
-// 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP.
+// 130 after SIGINT, 143 after SIGTERM, 129 after SIGHUP; 143 where another rank
+// of the run was told to stop.
 int status_of_stop();
 
 // The first of these signals since the last forget_stop; 0: none came.

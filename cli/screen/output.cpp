@@ -15,13 +15,21 @@ namespace {
 // Names of files and members may command a terminal.
 constexpr size_t kMostCharacters = 4000;
 
-void print_aside(const std::string& text) { std::fputs(text.c_str(), stderr); }
+bool silent = false;
+
+void print_aside(const std::string& text) {
+  if (!silent) std::fputs(text.c_str(), stderr);
+}
 
 bool is_terminal(int file) { return isatty(file) == 1; }
 
 }  // namespace
 
+void be_silent() { silent = true; }
+bool is_silent() { return silent; }
+
 void print(const std::string& text) {
+  if (silent) return;
   errno = 0;
   const bool written =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&

@@ -9,6 +9,10 @@ namespace reformer::cli {
 // and nothing went wrong.
 class OutputClosed {};
 
+// Nothing is said from here on but errors: of several ranks one speaks for all.
+void be_silent();
+bool is_silent();
+
 // Writes to stdout at once: whoever reads has each line when it is known.
 // Throws OutputClosed, or Error when it cannot be written (a full disk).
 void print(const std::string& text);

@@ -17,7 +17,12 @@ void TrainScreen::progress(const Progress& p) {
                 task_.metric_name().c_str(), task_.metric_of(p.loss),
                 p.tokens_per_second, duration(p.seconds_left).c_str(),
                 double(p.memory_bytes) / (1 << 30));
-  report_.progress(text);
+  char ranks[64] = "";
+  if (p.ranks > 1) {
+    std::snprintf(ranks, sizeof(ranks), "  %lld ranks, %.0f%% waiting",
+                  static_cast<long long>(p.ranks), 100 * p.waited);
+  }
+  report_.progress(std::string(text) + ranks);
 }
 
 void TrainScreen::evaluating(int64_t done, int64_t all) {

@@ -42,6 +42,7 @@ enum class OptimizerKind { kAdafactor, kAdam, kAdamw, kMuon };
 enum class ScheduleKind { kConstant, kRsqrt, kCosine };
 enum class Precision { kAuto, kFloat32, kBfloat16 };
 enum class GraphUse { kAuto, kOn, kOff };
+enum class CommunicationKind { kAuto, kGloo, kNccl };
 enum class TaskKind {
   kText,
   kImages,
@@ -96,6 +97,11 @@ template <>
 struct ChoiceNames<GraphUse> {
   static constexpr std::string_view key = "train.cuda_graph";
   static constexpr std::string_view names[] = {"auto", "on", "off"};
+};
+template <>
+struct ChoiceNames<CommunicationKind> {
+  static constexpr std::string_view key = "distributed.backend";
+  static constexpr std::string_view names[] = {"auto", "gloo", "nccl"};
 };
 template <>
 struct ChoiceNames<TaskKind> {

@@ -311,7 +311,9 @@ void check_language(const char* key, const std::string& name) {
 }
 
 void check_translation(const Config& config) {
-  const auto& [task, model, lsh, train] = config;
+  const auto& task = config.task;
+  const auto& model = config.model;
+  const auto& train = config.train;
   require(model.encoder_layers > 0,
           "model.encoder_layers: at least 1 is required by ", task.name,
           ", whose source an encoder reads; got 0");
@@ -400,6 +402,31 @@ void check_products(const Config& config) {
           " for a model of these sizes");
 }
 
+constexpr double kLongestTimeout = 86400;  // seconds
+
+void check_distributed(const Config& config) {
+  const auto& train = config.train;
+  require(train.sequence_parallel == 1 || config.model.encoder_layers == 0,
+          "train.sequence_parallel: 1 is required by an encoder-decoder, got ",
+          train.sequence_parallel);
+  require_within("train.sequence_parallel", train.sequence_parallel, 1,
+                 config.model.heads);
+  require(train.length % train.sequence_parallel == 0,
+          "train.sequence_parallel: a divisor of train.length = ", train.length,
+          " is required, got ", train.sequence_parallel);
+  require(train.sequence_parallel == 1 || train.sample_length == 0,
+          "train.sample_length: 0 is required with train.sequence_parallel = ",
+          train.sequence_parallel, ", got ", train.sample_length);
+  require(train.sequence_parallel == 1 || train.cuda_graph != GraphUse::kOn,
+          "train.cuda_graph: auto or off is required with "
+          "train.sequence_parallel = ",
+          train.sequence_parallel, ", got on");
+  const double timeout = config.distributed.timeout;
+  require(timeout >= 1 && timeout <= kLongestTimeout,
+          "distributed.timeout: from 1 to ", kLongestTimeout,
+          " seconds are required, got ", timeout);
+}
+
 std::vector<AttentionKind> repeated(const AttentionKinds& kinds,
                                     int64_t layers) {
   std::vector<AttentionKind> each;
@@ -466,6 +493,7 @@ void check(const Config& config) {
   check_train_counts(config.train);
   check_optimizer(config.train);
   check_task(config);
+  check_distributed(config);
   if (config.model.positions == PositionKind::kAxial) {
     check_axial(config.model, config.train.length);
   }

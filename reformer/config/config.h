@@ -129,11 +129,13 @@ struct TrainConfig {
   bool deterministic = true;
   bool offload = false;
   double device_memory = 0;
+  bool shard_optimizer = false;
+  int64_t sequence_parallel = 1;
 
   template <class Visitor>
   void visit(Visitor&& v) {
     v("train.steps", steps, "optimizer steps");
-    v("train.batch", batch, "sequences of a batch");
+    v("train.batch", batch, "sequences of a batch, of all ranks together");
     v("train.length", length,
       "positions of a sequence; translation: the longest of a sentence, its "
       "end included; longer pairs are left out");
@@ -187,6 +189,13 @@ struct TrainConfig {
       "memory, from where each block's arrive ahead of its computation");
     v("train.device_memory", device_memory,
       "GiB of a GPU that may be used; 0: all there are");
+    v("train.shard_optimizer", shard_optimizer,
+      "several ranks: each keeps and updates its part of the optimizer's state "
+      "(ZeRO-1), and gets the others' parameters from them");
+    v("train.sequence_parallel", sequence_parallel,
+      "ranks that share one sequence, by its positions, in attention by heads "
+      "(Ulysses); a divisor of the number of ranks; 1: each rank has whole "
+      "sequences");
     v("train.minutes", minutes,
       "stop after so many minutes, to which the cosine schedule is fitted; 0: "
       "after steps. Such a run is not repeated bit for bit");
@@ -246,11 +255,26 @@ struct TaskConfig {
   }
 };
 
+struct DistributedConfig {
+  double timeout = 60;
+  Choice<CommunicationKind> backend = CommunicationKind::kAuto;
+
+  template <class Visitor>
+  void visit(Visitor&& v) {
+    v("distributed.timeout", timeout,
+      "several ranks: seconds that one waits for the others before all end");
+    v("distributed.backend", backend,
+      "several ranks: nccl (between GPUs), gloo (between CPUs; GPUs' numbers "
+      "go through the host), or auto: nccl on GPUs, gloo on CPUs");
+  }
+};
+
 struct Config {
   TaskConfig task;
   ModelConfig model;
   LshConfig lsh;
   TrainConfig train;
+  DistributedConfig distributed;
 
   template <class Visitor>
   void visit(Visitor&& v) {
@@ -258,6 +282,7 @@ struct Config {
     model.visit(v);
     lsh.visit(v);
     train.visit(v);
+    distributed.visit(v);
   }
 };
 

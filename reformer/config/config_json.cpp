@@ -286,9 +286,9 @@ std::string current_key(const std::string& key) {
   return key;
 }
 
-std::vector<SettingHelp> settings_help() {
+std::vector<SettingHelp> settings_help(Config config) {
   std::vector<SettingHelp> help;
-  Config().visit([&](const char* key, auto& setting, const char* meaning) {
+  config.visit([&](const char* key, auto& setting, const char* meaning) {
     help.push_back({key, text_of(json_of(setting)), type_of(setting), meaning});
   });
   return help;

@@ -30,13 +30,14 @@ void set_config_value(Config& config, const std::string& assignment);
 // What a setting is called now: another name where older programs had this one.
 std::string current_key(const std::string& key);
 
-// Every key with its default, what it may be and what it means, for help texts.
+// Every key with its value in `config`, as a rule its default, what it may be
+// and what it means, for help texts.
 struct SettingHelp {
   std::string key;
   std::string value;  // as --set takes it
   std::string type;   // "a whole number", "one of relu, gelu"
   std::string meaning;
 };
-std::vector<SettingHelp> settings_help();
+std::vector<SettingHelp> settings_help(Config config = {});
 
 }  // namespace reformer

@@ -28,13 +28,15 @@ AttentionLayer::AttentionLayer(const Config& config,
       branch_(place.branch),
       heads_(config.model.heads),
       d_head_(head_size(config.model)),
+      exchange_(store.placement().sequence, heads_),
       // What came next is known of the past alone.
       successor_heads_(has_own_keys(kind_) || reach_ != AttentionReach::kPast
                            ? 0
-                           : reformer::successor_heads(config.model)),
-      hashed_heads_(reach_ == AttentionReach::kPast
-                        ? reformer::hashed_heads(config)
-                        : heads_),
+                           : exchange_.own_of_first(
+                                 reformer::successor_heads(config.model))),
+      hashed_heads_(exchange_.own_of_first(reach_ == AttentionReach::kPast
+                                               ? reformer::hashed_heads(config)
+                                               : heads_)),
       near_window_(config.lsh.local_window),
       // Positions of two sequences are no distance apart.
       rotary_{successor_heads_,
@@ -49,7 +51,9 @@ AttentionLayer::AttentionLayer(const Config& config,
       gradient_(config.train.deterministic ? GradientSums::kDeterministic
                                            : GradientSums::kNondeterministic),
       compute_(store.placement().compute) {
-  if (hashed_heads_ < heads_) {
+  // Of all heads: those of one rank may hash, all of them.
+  if (reach_ == AttentionReach::kPast &&
+      reformer::hashed_heads(config) < heads_) {
     lsh_.local_window = local_window_of_hashed(config);
   }
   // The number of buckets belongs to the model, not to an input's length: a
@@ -80,8 +84,9 @@ AttentionLayer::AttentionLayer(const Config& config,
 // One position is the same numbers in the same order either way: a call less
 // of the dozens that a token takes.
 at::Tensor AttentionLayer::split_heads(const at::Tensor& x) const {
-  if (x.size(1) == 1) return x.view({x.size(0), heads_, 1, d_head_});
-  return x.view({x.size(0), x.size(1), heads_, d_head_})
+  const int64_t heads = x.size(2) / d_head_;
+  if (x.size(1) == 1) return x.view({x.size(0), heads, 1, d_head_});
+  return x.view({x.size(0), x.size(1), heads, d_head_})
       .transpose(1, 2);  // [batch, heads, length, d_head]
 }
 
@@ -121,6 +126,10 @@ std::vector<at::Tensor> AttentionLayer::projected_rows(const at::Tensor& normed,
 Projected AttentionLayer::normed_and_projected(const at::Tensor& x,
                                                const Pass& pass) const {
   return split(projected_rows(layer_norm(x, norm_, compute_), pass));
+  auto rows =
+      projected_rows(layer_norm(x, norm_weight_, norm_bias_, compute_), pass);
+  for (auto& row : rows) row = exchange_.by_heads(row);
+  return split(rows);
 }
 
 Projected AttentionLayer::project(const at::Tensor& x) const {
@@ -147,13 +156,14 @@ void AttentionLayer::hash(const Projected& projected, const Pass& pass,
     buckets = huggingface_lsh_buckets(
         projected.q, huggingface_rotations(pass, projected.q.device()),
         huggingface_.factors);
+  if (kind_ != AttentionKind::kLsh || buckets.defined() || hashed_heads_ == 0) {
     return;
   }
   LshConfig config = lsh_;
   if (pass.rounds > 0) config.rounds = pass.rounds;
   buckets = append_ngrams(
       lsh_attention_buckets(projected.q.narrow(1, 0, hashed_heads_), config,
-                            hash_key(pass)),
+                            hash_key(pass), exchange_.first_head()),
       pass.ngrams);
 }
 
@@ -195,10 +205,12 @@ at::Tensor AttentionLayer::attend(const Projected& turned,
   if (kind_ == AttentionKind::kLshHuggingface) {
     return huggingface_lsh_attention(qk, v, buckets, huggingface_);
   }
-  const int64_t near = heads_ - hashed_heads_;
+  const int64_t near = exchange_.own_heads() - hashed_heads_;
   if (near == 0) {
     return lsh_attention(qk, v, buckets, lsh, mask, successor_heads_);
   }
+  const LocalConfig window{near_window_, Window::kTrailing, causal};
+  if (hashed_heads_ == 0) return local_attention(qk, v, window, mask);
   const auto far_heads = [&](const at::Tensor& x) {
     return x.narrow(1, 0, hashed_heads_);
   };
@@ -208,8 +220,7 @@ at::Tensor AttentionLayer::attend(const Projected& turned,
   const auto far = lsh_attention(far_heads(qk), far_heads(v), buckets, lsh,
                                  mask, successor_heads_);
   const auto local =
-      local_attention(near_heads(qk), near_heads(v),
-                      {near_window_, Window::kTrailing, causal}, mask);
+      local_attention(near_heads(qk), near_heads(v), window, mask);
   // Beside each other as the output's projection reads them.
   return at::cat({far.transpose(1, 2), local.transpose(1, 2)}, 2)
       .transpose(1, 2);
@@ -238,11 +249,13 @@ at::Tensor AttentionLayer::hash_and_attend(const Projected& projected,
 }
 
 at::Tensor AttentionLayer::joined_heads(const at::Tensor& attended) const {
+  const int64_t width = attended.size(1) * d_head_;
   if (attended.size(2) == 1) {
-    return attended.reshape({attended.size(0), 1, heads_ * d_head_});
+    return attended.reshape({attended.size(0), 1, width});
   }
-  return attended.transpose(1, 2).reshape(  // [batch, length, heads * d_head]
-      {attended.size(0), attended.size(2), heads_ * d_head_});
+  return exchange_.by_positions(
+      attended.transpose(1, 2).reshape(  // [batch, length, heads * d_head]
+          {attended.size(0), attended.size(2), width}));
 }
 
 at::Tensor AttentionLayer::join(const at::Tensor& attended) const {
@@ -258,7 +271,8 @@ at::Tensor AttentionLayer::dropped(const at::Tensor& x,
                                    const Pass& pass) const {
   return counter_dropout(
       x, pass.training ? dropout_ : 0.0,
-      {pass.seed, pass.step, branch_, pass.step_on_device, pass.first_example});
+      {pass.seed, pass.step, branch_, pass.step_on_device, pass.first_example},
+      pass.first_position);
 }
 
 at::Tensor AttentionLayer::finish(const at::Tensor& attended,
@@ -274,14 +288,21 @@ at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,
   return finish(attended, pass);
 }
 
-// y += scale finish(attended).
-void AttentionLayer::add_finished(const at::Tensor& y,
-                                  const at::Tensor& attended, const Pass& pass,
-                                  double scale) const {
+// y += scale finish(attended), of joined_heads(attended).
+void AttentionLayer::add_finished(const at::Tensor& y, const at::Tensor& joined,
+                                  const Pass& pass, double scale) const {
   if (!drops(pass)) {
-    return add_linear_exactly(joined_heads(attended), {output_, {}}, y, scale);
+    return add_linear_exactly(joined, {output_, {}}, y, scale);
   }
-  y.add_(finish(attended, pass), scale);
+  y.add_(dropped(linear(joined, {output_, {}}), pass), scale);
+}
+
+// Kept where it takes an exchange, else made when it is needed.
+at::Tensor AttentionLayer::joined_of(EvaluatedAttention& evaluated) const {
+  if (evaluated.joined.defined()) return evaluated.joined;
+  const auto joined = joined_heads(evaluated.attended.detach());
+  if (exchange_.shares()) evaluated.joined = joined;
+  return joined;
 }
 
 void AttentionLayer::add_to(const at::Tensor& y, const at::Tensor& x,
@@ -289,7 +310,7 @@ void AttentionLayer::add_to(const at::Tensor& y, const at::Tensor& x,
                             double scale) const {
   const auto attended =
       hash_and_attend(normed_and_projected(x, pass), pass, buckets);
-  add_finished(y, attended, pass, scale);
+  add_finished(y, joined_heads(attended), pass, scale);
 }
 
 // Autograd is asked for the gradient of attend alone.
@@ -300,8 +321,10 @@ EvaluatedAttention AttentionLayer::evaluate(const at::Tensor& x,
   EvaluatedAttention evaluated;
   auto& [normed, rows, attended] = evaluated;
   normed = layer_norm_forward(x, norm_, compute_);
+  auto& [normed, rows, attended, joined] = evaluated;
+  normed = layer_norm_forward(x, {norm_weight_, norm_bias_}, compute_);
   rows = projected_rows(normed.y, pass);
-  for (auto& row : rows) row = leaf(row);
+  for (auto& row : rows) row = leaf(exchange_.by_heads(row));
   if (!keep_normed) normed.y.reset();
   const at::AutoGradMode record(true);
   attended = hash_and_attend(split(rows), pass, buckets);
@@ -313,28 +336,34 @@ at::Tensor AttentionLayer::evaluate_and_add(
     at::Tensor& buckets, EvaluatedAttention& evaluated) const {
   evaluated = evaluate(x, pass, buckets, /*keep_normed=*/true);
   const auto y = sum.clone();
-  add_finished(y, evaluated.attended.detach(), pass, 1);
+  add_finished(y, joined_of(evaluated), pass, 1);
   return y;
 }
 
-// Returns the gradient of `attended`.
-at::Tensor AttentionLayer::finish_backward(const at::Tensor& attended,
+// Returns the gradient of `attended`, of which `joined` was made.
+at::Tensor AttentionLayer::finish_backward(const at::Tensor& joined,
                                            const at::Tensor& d_y,
                                            const Pass& pass) const {
   const auto d_output = as_matrix(dropped(d_y.to(compute_), pass));
-  add_weight_gradient(output_, as_matrix(joined_heads(attended)), d_output);
-  return split_heads(at::mm(d_output, output_.to(compute_))
-                         .view({d_y.size(0), d_y.size(1), -1}));
+  add_weight_gradient(output_, as_matrix(joined), d_output);
+  return split_heads(
+      exchange_.by_heads(at::mm(d_output, output_.to(compute_))
+                             .view({d_y.size(0), d_y.size(1), -1})));
 }
 
 void AttentionLayer::add_gradients(EvaluatedAttention evaluated,
                                    const at::Tensor& d_y, const at::Tensor& d_x,
                                    const Pass& pass) const {
-  auto& [normed, rows, attended] = evaluated;
-  auto d_attended = finish_backward(attended.detach(), d_y, pass);
+  auto& [normed, rows, attended, joined] = evaluated;
+  auto d_attended = finish_backward(joined_of(evaluated), d_y, pass);
+  joined.reset();
   backward_from(std::move(attended), d_attended);
   d_attended.reset();
   for (auto& row : rows) row = as_matrix(row.grad());  // gradients from here on
+  for (auto& row : rows) {  // gradients from here on
+    row = as_matrix(exchange_.by_positions(row.grad()));
+  }
+  const NormWeights norm{norm_weight_, norm_bias_};
   if (!normed.y.defined()) {
     normed = layer_norm_forward(normed.x, norm_, compute_);
   }
@@ -360,7 +389,7 @@ void AttentionLayer::add_gradients(EvaluatedAttention evaluated,
 void AttentionLayer::reverse(const ReversibleBranch& branch, const Pass& pass,
                              at::Tensor buckets) const {
   auto evaluated = evaluate(branch.x, pass, buckets, /*keep_normed=*/false);
-  add_finished(branch.y, evaluated.attended.detach(), pass, -1);
+  add_finished(branch.y, joined_of(evaluated), pass, -1);
   add_gradients(std::move(evaluated), branch.d_y, branch.d_x, pass);
 }
 

@@ -10,6 +10,7 @@
 #include "reformer/model/parameter_store.h"
 #include "reformer/model/parts.h"
 #include "reformer/model/pass.h"
+#include "reformer/model/sequence_exchange.h"
 #include "reformer/ops/full_attention.h"
 #include "reformer/ops/huggingface_lsh.h"
 #include "reformer/ops/layer_norm.h"
@@ -47,6 +48,8 @@ struct EvaluatedAttention {
                                  // [batch, length, heads * d_head] (of cross-
                                  // attention the source's length): leaves
   at::Tensor attended;           // of autograd's graph that ends here
+  at::Tensor joined;             // attended, by positions, where ranks share
+                                 // sequences; rows and attended are by heads
 };
 
 class AttentionLayer {
@@ -145,14 +148,15 @@ class AttentionLayer {
  private:
   bool drops(const Pass& pass) const { return pass.training && dropout_ > 0; }
   at::Tensor dropped(const at::Tensor& x, const Pass& pass) const;
-  void add_finished(const at::Tensor& y, const at::Tensor& attended,
+  void add_finished(const at::Tensor& y, const at::Tensor& joined,
                     const Pass& pass, double scale) const;
+  at::Tensor joined_of(EvaluatedAttention& evaluated) const;
   at::Tensor mask_of(const Pass& pass) const;
   at::Tensor hash_and_attend(const Projected& projected, const Pass& pass,
                              at::Tensor& buckets) const;
   EvaluatedAttention evaluate(const at::Tensor& x, const Pass& pass,
                               at::Tensor& buckets, bool keep_normed) const;
-  at::Tensor finish_backward(const at::Tensor& attended, const at::Tensor& d_y,
+  at::Tensor finish_backward(const at::Tensor& joined, const at::Tensor& d_y,
                              const Pass& pass) const;
   std::vector<at::Tensor> projections() const;
   Projected normed_and_projected(const at::Tensor& x, const Pass& pass) const;
@@ -170,6 +174,8 @@ class AttentionLayer {
   uint32_t branch_;
   int64_t heads_;
   int64_t d_head_;
+  SequenceExchange exchange_;
+  // Of the heads that this rank attends with, as a rule all.
   int64_t successor_heads_;  // 0 where k is not shared
   int64_t hashed_heads_;
   int64_t near_window_;

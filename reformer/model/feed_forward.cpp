@@ -59,7 +59,7 @@ at::Tensor FeedForward::dropped(const at::Tensor& x, const Pass& pass,
   return counter_dropout(
       x, pass.training ? dropout_ : 0.0,
       {pass.seed, pass.step, branch_, pass.step_on_device, pass.first_example},
-      first_position);
+      pass.first_position + first_position);
 }
 
 at::Tensor FeedForward::output(const at::Tensor& active,

@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "reformer/base/errors.h"
+#include "reformer/distributed/communicator.h"
+#include "reformer/distributed/ranks.h"
 #include "reformer/model/overflow.h"
 
 namespace reformer {
@@ -70,23 +72,48 @@ at::Tensor LanguageModel::embed_next(const at::Tensor& recent,
   return ngrams.defined() ? x + ngrams : x;
 }
 
-Streams LanguageModel::begin(const at::Tensor& inputs) const {
+struct LanguageModel::Part {
+  Share share;
+  // Of [batch, length, ...], these positions.
+  at::Tensor of(const at::Tensor& x) const {
+    return x.narrow(1, share.begin, share.count());
+  }
+  Pass of(Pass pass) const {
+    pass.first_position = share.begin;
+    return pass;
+  }
+};
+
+LanguageModel::Part LanguageModel::part_of(int64_t length) const {
+  const auto* ranks = placement().sequence;
+  if (ranks == nullptr) return {{0, length}};
+  require(length % ranks->size() == 0, "train.sequence_parallel: a divisor of ",
+          length, ", the positions of a sequence, is required, got ",
+          ranks->size());
+  return {share_of(length, ranks->rank(), ranks->size())};
+}
+
+Streams LanguageModel::begin(const at::Tensor& inputs, const Part& part) const {
   const at::NoGradGuard no_grad;
-  return stack_->begin(embed(inputs, 0, inputs.size(1)));
+  return stack_->begin(embed(inputs, part.share.begin, part.share.count()));
 }
 
 Streams LanguageModel::outputs(const at::Tensor& tokens, const Pass& pass,
                                std::vector<at::Tensor>* buckets) const {
+  const auto part = part_of(tokens.size(1));
   const auto inputs = shifted(here(tokens));
-  return stack_->evaluate(begin(inputs), with_ngrams(pass, inputs), buckets);
+  return stack_->evaluate(begin(inputs, part),
+                          part.of(with_ngrams(pass, inputs)), buckets);
 }
 
 at::Tensor LanguageModel::attention_input(const at::Tensor& tokens,
                                           const Pass& pass,
                                           int64_t block) const {
+  const auto part = part_of(tokens.size(1));
   const auto inputs = shifted(here(tokens));
-  const auto x = stack_->evaluate(begin(inputs), with_ngrams(pass, inputs),
-                                  /*buckets=*/nullptr, block);
+  const auto x =
+      stack_->evaluate(begin(inputs, part), part.of(with_ngrams(pass, inputs)),
+                       /*buckets=*/nullptr, block);
   return stack_->two_streams() ? x.x2 : x.x1;
 }
 
@@ -94,13 +121,16 @@ LossSums LanguageModel::evaluate(const at::Tensor& tokens,
                                  const at::Tensor& loss_mask,
                                  const Pass& pass) const {
   const auto wanted = here(tokens);
-  return read(head_.loss(outputs(wanted, pass), wanted, here(loss_mask)));
+  const auto part = part_of(wanted.size(1));
+  return read(head_.loss(outputs(wanted, pass), part.of(wanted),
+                         part.of(here(loss_mask))));
 }
 
 at::Tensor LanguageModel::losses(const at::Tensor& tokens,
                                  const Pass& pass) const {
   const auto wanted = here(tokens);
-  return head_.losses(outputs(wanted, pass), wanted);
+  return head_.losses(outputs(wanted, pass),
+                      part_of(wanted.size(1)).of(wanted));
 }
 
 LossSums LanguageModel::train(const at::Tensor& tokens,
@@ -115,13 +145,16 @@ at::Tensor LanguageModel::add_gradients(const at::Tensor& tokens,
   const at::NoGradGuard no_grad;
   const auto wanted = here(tokens);
   const auto inputs = shifted(wanted);
-  auto y = stack_->forward(begin(inputs), with_ngrams(pass, inputs));
+  const auto part = part_of(wanted.size(1));
+  auto y =
+      stack_->forward(begin(inputs, part), part.of(with_ngrams(pass, inputs)));
   Streams d_y;
-  const auto sums = head_.backward(y, wanted, here(loss_mask), scale, d_y);
+  const auto sums =
+      head_.backward(y, part.of(wanted), part.of(here(loss_mask)), scale, d_y);
   const auto d_x = stack_->backward(std::move(y), std::move(d_y));
   const auto d = d_x.x1.add_(d_x.x2);  // [batch, length, d_model]
-  embedding_.add_gradients(inputs, d);
-  ngrams_.add_gradients(inputs, d);
+  embedding_.add_gradients(part.of(inputs), d, part.share.begin);
+  ngrams_.add_gradients(inputs, d, part.share.begin);
   return sums;
 }
 
@@ -136,7 +169,7 @@ double LanguageModel::overflow(const at::Tensor& tokens,
   std::vector<at::Tensor> buckets;
   outputs(tokens, pass, &buckets);
   OverflowMean overflow;
-  overflow.add(buckets, *stack_);
+  overflow.add(buckets, *stack_, placement().sequence);
   return overflow.mean();
 }
 

@@ -50,7 +50,8 @@ class LanguageModel : public SequenceModel {
   at::Tensor logits(const at::Tensor& tokens, const Pass& pass,
                     std::vector<at::Tensor>* buckets = nullptr) const;
 
-  // What the head reads to predict each of the tokens. Likewise with buckets.
+  // What the head reads to predict each of the tokens (with Placement::sequence
+  // of this rank's positions, as losses and logits). Likewise with buckets.
   Streams outputs(const at::Tensor& tokens, const Pass& pass,
                   std::vector<at::Tensor>* buckets = nullptr) const;
 
@@ -111,7 +112,11 @@ class LanguageModel : public SequenceModel {
   at::Tensor next_ngrams(const at::Tensor& recent) const;
 
  private:
-  Streams begin(const at::Tensor& inputs) const;
+  // Of ranks that share sequences each has a part of the positions, else all:
+  // what goes through the stack, and what the head wants of it.
+  struct Part;
+  Part part_of(int64_t length) const;
+  Streams begin(const at::Tensor& inputs, const Part& part) const;
 
   TokenEmbedding embedding_;  // the last token: start
   NgramEmbedding ngrams_;

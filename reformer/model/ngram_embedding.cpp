@@ -67,11 +67,12 @@ at::Tensor NgramEmbedding::encode_last(const at::Tensor& recent) const {
 }
 
 void NgramEmbedding::add_gradients(const at::Tensor& inputs,
-                                   const at::Tensor& d) const {
+                                   const at::Tensor& d, int64_t at) const {
   if (tables_.empty()) return;
   const auto rows = rows_of(at::cat({before_start(inputs.size(0)), inputs}, 1));
   for (std::size_t i = 0; i < tables_.size(); ++i) {
-    add_embedding_gradient(gradient_sum(tables_[i]), rows[i].flatten(),
+    add_embedding_gradient(gradient_sum(tables_[i]),
+                           rows[i].narrow(1, at, d.size(1)).flatten(),
                            d.flatten(0, 1), scale_);
   }
 }

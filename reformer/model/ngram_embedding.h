@@ -35,9 +35,10 @@ class NgramEmbedding {
   // [rows, context] int64: what stands before the first input of a row.
   at::Tensor before_start(int64_t rows) const;
 
-  // Adds the gradients of the tables: d [batch, length, d_model], that of
-  // encode(inputs, 0, length).
-  void add_gradients(const at::Tensor& inputs, const at::Tensor& d) const;
+  // Adds the gradients of the tables: d [batch, n, d_model], that of
+  // encode(inputs, at, n).
+  void add_gradients(const at::Tensor& inputs, const at::Tensor& d,
+                     int64_t at = 0) const;
 
  private:
   at::Tensor sum(const at::Tensor& with_context) const;

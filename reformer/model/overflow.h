@@ -10,11 +10,15 @@
 
 namespace reformer {
 
+class Communicator;
+
 // The share of same-bucket pairs outside their windows, the mean over layers.
 class OverflowMean {
  public:
-  // What each layer of the stack hashed to (Stack::evaluate).
-  void add(const std::vector<at::Tensor>& buckets, const Stack& stack);
+  // What each layer of the stack hashed to (Stack::evaluate). Ranks that share
+  // sequences have some of the heads each, and count together.
+  void add(const std::vector<at::Tensor>& buckets, const Stack& stack,
+           Communicator* ranks = nullptr);
 
   double mean() const { return layers_ == 0 ? 0 : sum_ / double(layers_); }
 

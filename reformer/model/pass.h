@@ -28,6 +28,9 @@ struct Pass {
   // its own, the same however a step is cut into batches. Hashes are alike for
   // all of them.
   int64_t first_example = 0;
+  // Which of a sequence's positions is the first here: of ranks that share
+  // sequences each has a part of them.
+  int64_t first_position = 0;
   // [batch, length] bool: which positions are real, the first so many of each
   // row; undefined: all are.
   at::Tensor mask = {};

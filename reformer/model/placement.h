@@ -7,6 +7,8 @@
 
 namespace reformer {
 
+class Communicator;
+
 // Parameters, their gradients, the residual streams, hashing, softmax
 // statistics and the loss are of `type`; products and attention of `compute`.
 // The matrices of products, which are nearly all of a model, are of `matrices`:
@@ -24,6 +26,9 @@ struct Placement {
   at::ScalarType matrices = at::kFloat;
   at::Device device = at::kCPU;
   bool blocks_on_host = false;  // the blocks' parameters, but not their work
+  // The ranks that share each sequence of a training pass or an evaluation, by
+  // positions, and its attention by heads; null: this one has all of it.
+  Communicator* sequence = nullptr;
 };
 
 // By train.precision; Error for bfloat16 on a CPU.

@@ -123,15 +123,16 @@ at::Tensor Positions::coordinate(const at::Tensor& positions,
   return positions.div(below, "floor").remainder(shape_[axis]);
 }
 
-void Positions::add_gradients(const at::Tensor& d) const {
+void Positions::add_gradients(const at::Tensor& d, int64_t first) const {
   if (!has_tables(kind_)) return;
   const int64_t length = d.size(0);
   if (shape_.size() == 1) {
-    gradient_sum(tables_[0]).narrow(0, 0, length).add_(d);
+    gradient_sum(tables_[0]).narrow(0, first, length).add_(d);
     return;
   }
   const auto positions = at::arange(
-      length, at::TensorOptions().dtype(at::kLong).device(placement_.device));
+      first, first + length,
+      at::TensorOptions().dtype(at::kLong).device(placement_.device));
   int64_t column = 0;
   for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
     const int64_t width = tables_[axis].size(1);

@@ -33,8 +33,8 @@ class Positions {
   at::Tensor encode(const at::Tensor& positions) const;
 
   // Adds the gradients of the tables: d [length, d_model], what the vectors of
-  // the first positions get.
-  void add_gradients(const at::Tensor& d) const;
+  // the positions from `first` on get.
+  void add_gradients(const at::Tensor& d, int64_t first = 0) const;
 
   // Throws Error unless there are so many positions.
   void require_within(int64_t count) const;

@@ -41,10 +41,11 @@ at::Tensor TokenEmbedding::embed_at(const at::Tensor& inputs,
 }
 
 void TokenEmbedding::add_gradients(const at::Tensor& inputs,
-                                   const at::Tensor& d) const {
+                                   const at::Tensor& d,
+                                   int64_t first_position) const {
   add_embedding_gradient(gradient_sum(table_), inputs.flatten(),
                          d.flatten(0, 1), std::sqrt(double(d.size(2))));
-  positions_.add_gradients(d.size(0) == 1 ? d[0] : d.sum(0));
+  positions_.add_gradients(d.size(0) == 1 ? d[0] : d.sum(0), first_position);
 }
 
 }  // namespace reformer

@@ -33,8 +33,10 @@ class TokenEmbedding {
   at::Tensor embed_at(const at::Tensor& inputs,
                       const at::Tensor& positions) const;
 
-  // Adds the gradients of table and positions: d is that of embed(inputs, 0).
-  void add_gradients(const at::Tensor& inputs, const at::Tensor& d) const;
+  // Adds the gradients of table and positions: d is that of
+  // embed(inputs, first_position).
+  void add_gradients(const at::Tensor& inputs, const at::Tensor& d,
+                     int64_t first_position = 0) const;
 
   const at::Tensor& table() const { return table_; }  // [tokens, d_model]
   const Positions& positions() const { return positions_; }

@@ -48,7 +48,7 @@ LshStatistics lsh_statistics(const at::Tensor& buckets, const LshConfig& config,
   };
   return {ratio(sums.attended, sums.queries),
           ratio(sums.computed, sums.queries),
-          ratio(sums.overflow, sums.in_bucket)};
+          ratio(sums.overflow, sums.in_bucket), sums.in_bucket, sums.overflow};
 }
 
 }  // namespace reformer

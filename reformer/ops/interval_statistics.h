@@ -10,7 +10,9 @@ namespace reformer {
 struct LshStatistics {
   double keys_per_query = 0;      // of the union, each pair once, self excluded
   double computed_per_query = 0;  // scores that tiles of 16 queries compute
-  double overflow = 0;  // share of same-bucket pairs outside their window
+  double overflow = 0;      // share of same-bucket pairs outside their window
+  int64_t same_bucket = 0;  // such pairs
+  int64_t outside_window = 0;  // of them
 };
 
 //   buckets  [batch, heads, rounds, length] uint16

@@ -96,17 +96,18 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
 }  // namespace
 
 at::Tensor lsh_attention_buckets(const at::Tensor& qk, const LshConfig& config,
-                                 const HashKey& key) {
+                                 const HashKey& key, int64_t first_head) {
   check_vectors(kOp, "qk", qk);
   check_config(config);
   require(config.rounds >= 1, kOp, ": rounds must be at least 1, got ",
           config.rounds);
   const at::NoGradGuard no_grad;
   const int64_t n_buckets = bucket_count(config, qk.size(2));
-  return lsh_buckets(qk.detach(),
-                     lsh_rotations(key, qk.size(1), config.rounds, qk.size(3),
-                                   n_buckets, qk.device()),
-                     n_buckets);
+  const int64_t heads = qk.size(1);
+  const auto rotations = lsh_rotations(key, first_head + heads, config.rounds,
+                                       qk.size(3), n_buckets, qk.device())
+                             .narrow(0, first_head, heads);
+  return lsh_buckets(qk.detach(), rotations, n_buckets);
 }
 
 IntervalRounds lsh_rounds(const at::Tensor& buckets, const LshConfig& config,

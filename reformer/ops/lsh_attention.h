@@ -34,9 +34,10 @@ at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
                          const at::Tensor& mask = {},
                          int64_t successor_heads = 0);
 
-// The buckets that the first form uses.
+// The buckets that the first form uses. Where qk has a part of a layer's heads,
+// `first_head` is the number of its first: rotations are drawn by the head's.
 at::Tensor lsh_attention_buckets(const at::Tensor& qk, const LshConfig& config,
-                                 const HashKey& key);
+                                 const HashKey& key, int64_t first_head = 0);
 
 // The rounds of these buckets, the local one first where there is one.
 IntervalRounds lsh_rounds(const at::Tensor& buckets, const LshConfig& config,

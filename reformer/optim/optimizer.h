@@ -34,6 +34,10 @@ class Optimizer {
   // optimizer.
   virtual std::vector<NamedTensor> state() const = 0;
   virtual void load_state(const std::vector<NamedTensor>& state) = 0;
+
+  // The same where several ranks have a part each: of all of them, on the first
+  // (the others get nothing). All ranks call it.
+  virtual std::vector<NamedTensor> whole_state() const { return state(); }
 };
 
 // By train.optimizer. Adafactor as the paper's authors used it: factored second

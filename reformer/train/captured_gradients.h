@@ -13,7 +13,8 @@ namespace reformer {
 
 struct WeighedBatch {
   Batch batch;
-  double scale;  // of the sum of its losses
+  double scale;               // of the sum of its losses
+  int64_t first_example = 0;  // the batch's first, among the step's
 };
 
 class CapturedGradients {

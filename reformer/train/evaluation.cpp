@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <array>
@@ -34,14 +35,17 @@ namespace {
 template <class Body>
 void for_each_batch(const SequenceModel& model, const Task& task, Split split,
                     int64_t batches, int64_t rounds,
-                    const EvaluationProgress& progress, const Body& body) {
+                    const EvaluationProgress& progress, const Body& body,
+                    const World* world = nullptr) {
   const int64_t all = task.evaluation_batches(split);
   const int64_t used = batches > 0 ? std::min(batches, all) : all;
   const Pass pass{static_cast<uint64_t>(model.config().train.seed), /*step=*/0,
                   /*training=*/false, rounds};
-  for (int64_t i = 0; i < used; ++i) {
+  const int64_t ranks = world == nullptr ? 1 : world->data_size();
+  const int64_t rank = world == nullptr ? 0 : world->data_rank();
+  for (int64_t i = 0; i < used; i += ranks) {
     if (progress) progress(i, used);
-    body(task.evaluation_batch(split, i), pass);
+    if (i + rank < used) body(task.evaluation_batch(split, i + rank), pass);
   }
 }
 
@@ -49,6 +53,14 @@ void for_each_batch(const SequenceModel& model, const Task& task, Split split,
 at::Tensor picked(const at::Tensor& x, const at::Tensor& positions) {
   if (!x.defined()) return x;
   return x.flatten(0, 1).index_select(0, positions).unsqueeze(0);
+}
+
+LossSums sums_of_all(const LossSums& own, World& world) {
+  const auto all = world.control().gathered(at::tensor(
+      {own.loss, double(own.count), double(own.correct)}, at::kDouble));
+  LossSums sums;
+  for (int64_t rank = 0; rank < all.size(0); ++rank) sums += read(all[rank]);
+  return sums;
 }
 
 constexpr std::size_t kOctaves = 63;  // of the positive numbers of int64
@@ -78,12 +90,15 @@ void add_octaves(const LanguageModel& model, const Batch& batch,
 
 Evaluation evaluate(const SequenceModel& model, const Task& task, Split split,
                     int64_t batches, int64_t rounds,
-                    const EvaluationProgress& progress) {
+                    const EvaluationProgress& progress, World* world) {
   LossSums sums;
-  for_each_batch(model, task, split, batches, rounds, progress,
-                 [&](const Batch& batch, const Pass& pass) {
-                   sums += model.evaluate(batch, pass);
-                 });
+  for_each_batch(
+      model, task, split, batches, rounds, progress,
+      [&](const Batch& batch, const Pass& pass) {
+        sums += model.evaluate(batch, pass);
+      },
+      world);
+  if (world != nullptr) sums = sums_of_all(sums, *world);
   Evaluation evaluation;
   evaluation.loss = sums.mean_loss();
   evaluation.accuracy = sums.accuracy();

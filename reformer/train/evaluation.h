@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "reformer/distributed/world.h"
 #include "reformer/model/language_model.h"
 #include "reformer/model/parameter.h"
 #include "reformer/model/sequence_model.h"
@@ -24,10 +25,13 @@ struct Evaluation {
 // evaluation.
 using EvaluationProgress = std::function<void(int64_t done, int64_t all)>;
 
-// The mean over a split, at most `batches` of its batches (0: all).
+// The mean over a split, at most `batches` of its batches (0: all). The ranks
+// of a `world` share the batches, and all of them get the mean over all;
+// `progress` is then told together, before as many batches as there are ranks.
 Evaluation evaluate(const SequenceModel& model, const Task& task, Split split,
                     int64_t batches, int64_t rounds,
-                    const EvaluationProgress& progress = {});
+                    const EvaluationProgress& progress = {},
+                    World* world = nullptr);
 
 // The mean loss at each position of a sequence, NaN where nothing counted;
 // throws Error where one that counted is not finite.

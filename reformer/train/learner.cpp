@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,7 @@
 #include "reformer/device/device_memory.h"
 #include "reformer/device/out_of_memory.h"
 #include "reformer/model/memory_limits.h"
+#include "reformer/optim/sharded_optimizer.h"
 #include "reformer/train/evaluation.h"
 
 namespace reformer {
@@ -43,30 +45,61 @@ Batch with_needed_mask(Batch batch) {
   return batch;
 }
 
-std::vector<WeighedBatch> weighed(const std::vector<Batch>& batches) {
-  std::vector<WeighedBatch> result;
-  for (const auto& batch : batches) {
-    const auto counted =
-        std::max<int64_t>(1, batch.loss_mask.sum().item<int64_t>());
-    result.push_back({with_needed_mask(batch),
-                      1.0 / double(counted * int64_t(batches.size()))});
-  }
-  return result;
+Batch rows_of(const Batch& batch, const Share& share) {
+  const auto rows = [&](const at::Tensor& x) {
+    return x.defined() ? x.narrow(0, share.begin, share.count()) : x;
+  };
+  return {rows(batch.tokens), rows(batch.loss_mask), rows(batch.distances),
+          rows(batch.source), rows(batch.source_mask)};
 }
 
-Placement placed(Placement placement, const TrainConfig& train) {
+std::unique_ptr<Optimizer> optimizer_of(
+    const TrainConfig& train, const std::vector<Parameter>& parameters,
+    World* world) {
+  if (!train.shard_optimizer || world == nullptr) {
+    return make_optimizer(train, parameters);
+  }
+  return std::make_unique<ShardedOptimizer>(train, parameters, world->sums());
+}
+
+// Each rank has something to do, but for the last batches of translation's.
+void require_examples(const Config& config, const World* world) {
+  require(world != nullptr || config.train.sequence_parallel == 1,
+          "train.sequence_parallel: 1 is required of one rank, got ",
+          config.train.sequence_parallel);
+  if (world == nullptr || config.train.batch_tokens > 0) return;
+  require(config.train.batch >= world->data_size(), "train.batch: at least ",
+          world->data_size(),
+          ", a sequence for each rank (each train.sequence_parallel of them), "
+          "is required, got ",
+          config.train.batch);
+}
+
+Placement placed(Placement placement, const TrainConfig& train, World* world) {
   if (train.device_memory > 0 && placement.device.is_cuda()) {
     limit_device_memory(placement.device, train.device_memory);
   }
   placement.blocks_on_host = train.offload;
+  placement.sequence = world == nullptr ? nullptr : world->sequence();
   return placement;
 }
 
+// What a rank has of a step: its sequences, or its part of one.
+Config part_of_step(Config config, const World* world) {
+  if (world == nullptr) return config;
+  const int64_t groups = world->data_size();
+  config.train.batch = (config.train.batch + groups - 1) / groups;
+  config.train.batch_tokens /= groups;
+  config.train.length /= config.train.sequence_parallel;
+  return config;
+}
+
 // Before the model, whose parameters take their time to draw.
-Placement possible(const Config& config, const Placement& placement) {
+Placement possible(const Config& config, const Placement& placement,
+                   World* world) {
   check(config);
-  const Placement placed_so = placed(placement, config.train);
-  require_memory_for_step(config, placed_so);
+  const Placement placed_so = placed(placement, config.train, world);
+  require_memory_for_step(part_of_step(config, world), placed_so);
   return placed_so;
 }
 
@@ -78,19 +111,45 @@ bool StepStatistics::finite() const {
 
 StepStatistics StepGradients::read() const {
   arrival.wait();
-  return {reformer::read(numbers.narrow(0, 0, 3)),
-          numbers.const_data_ptr<double>()[3]};
+  const double* all = numbers.const_data_ptr<double>();
+  return {reformer::read(numbers.narrow(0, 0, 3)), all[3], all[4]};
 }
 
-Learner::Learner(const Config& config, const Placement& placement)
+Learner::Learner(const Config& config, const Placement& placement, World* world)
     : train_(config.train),
-      model_(make_model(config, possible(config, placement))),
-      optimizer_(make_optimizer(config.train, model_->parameters())) {
+      world_(world),
+      model_(make_model(config, possible(config, placement, world))),
+      optimizer_(optimizer_of(config.train, model_->parameters(), world)) {
+  require_examples(config, world);
   if (model_->placement().blocks_on_host) {
     offload_ = std::make_unique<ParameterOffload>(
         *model_, *optimizer_,
-        /*waiting=*/train_.accumulate > 1 || train_.clip > 0);
+        /*waiting=*/train_.accumulate > 1 || train_.clip > 0,
+        world == nullptr ? nullptr : &world->sums());
+  } else if (world != nullptr) {
+    gradient_sum_ = std::make_unique<GradientSum>(*model_, world->sums());
   }
+}
+
+// Of each batch this rank's share.
+std::vector<WeighedBatch> Learner::weighed(
+    const std::vector<Batch>& batches) const {
+  std::vector<WeighedBatch> result;
+  int64_t first_example = 0;
+  for (const auto& batch : batches) {
+    const auto counted =
+        std::max<int64_t>(1, batch.loss_mask.sum().item<int64_t>());
+    const int64_t examples = batch.tokens.size(0);
+    const Share share =
+        world_ == nullptr
+            ? Share{0, examples}
+            : share_of(examples, world_->data_rank(), world_->data_size());
+    result.push_back({with_needed_mask(rows_of(batch, share)),
+                      1.0 / double(counted * int64_t(batches.size())),
+                      first_example + share.begin});
+    first_example += examples;
+  }
+  return result;
 }
 
 void Learner::initialize(const std::vector<NamedTensor>& parameters) {
@@ -103,6 +162,17 @@ void Learner::load(const std::vector<NamedTensor>& parameters,
                    const std::vector<NamedTensor>& optimizer) {
   initialize(parameters);
   if (!optimizer.empty()) optimizer_->load_state(optimizer);
+}
+
+void Learner::share_parameters() {
+  if (world_ == nullptr) return;
+  synchronize();
+  std::vector<at::Tensor> values;
+  for (const auto& parameter : model_->parameters()) {
+    values.push_back(parameter.value.detach());
+  }
+  world_->sums().broadcast(values).wait();
+  if (offload_) offload_->forget_device();
 }
 
 void Learner::synchronize() const {
@@ -123,18 +193,39 @@ at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
         learning_rate_at(train_, static_cast<int64_t>(pass.step), time_share_),
         static_cast<int64_t>(batches.size()), train_.clip);
   }
+  if (gradient_sum_) {
+    gradient_sum_->begin_step(static_cast<int64_t>(batches.size()));
+  }
   at::Tensor sums;
   Pass of_batch = pass;
-  for (const auto& [batch, scale] : batches) {
+  for (const auto& [batch, scale, first_example] : batches) {
     if (offload_) offload_->begin_batch();
-    const auto part = model_->add_gradients(batch, of_batch, scale);
-    of_batch.first_example += batch.tokens.size(0);
+    if (gradient_sum_) gradient_sum_->begin_batch();
+    of_batch.first_example = first_example;
+    const auto part = sums_of(batch, of_batch, scale);
     sums = sums.defined() ? sums + part : part;
   }
+  const auto own_loss = sums.narrow(0, 0, 1).clone();
+  if (gradient_sum_) gradient_sum_->finish(sums);
+  if (offload_ && world_ != nullptr) world_->sums().sum({sums}).wait();
   const auto norm =
       offload_ ? offload_->clip()
                : clip_gradients_async(model_->parameters(), train_.clip);
-  return at::cat({sums, norm.view(1)});
+  return at::cat({sums, norm.view(1), own_loss});
+}
+
+// Adds the gradients of a batch, of which this rank may have nothing.
+at::Tensor Learner::sums_of(const Batch& batch, const Pass& pass,
+                            double scale) {
+  if (batch.tokens.size(0) > 0) {
+    return model_->add_gradients(batch, pass, scale);
+  }
+  require(!offload_,
+          "train.offload: false is required where a batch has fewer sentences "
+          "than there are ranks; make train.batch_tokens larger");
+  return at::zeros({3}, at::TensorOptions()
+                            .dtype(at::kDouble)
+                            .device(model_->placement().device));
 }
 
 Learner::Shape Learner::shape_of(const WeighedBatch& weighed) {
@@ -148,8 +239,8 @@ Learner::Shape Learner::shape_of(const WeighedBatch& weighed) {
 // Not where batches change from step to step: hardly one would fit.
 bool Learner::worth_capturing(const std::vector<WeighedBatch>& batches) const {
   if (model_->placement().device.is_cpu() ||
-      train_.cuda_graph == GraphUse::kOff || offload_ || batches.size() != 1 ||
-      !capturable_ || shape_of(batches[0]) != last_) {
+      train_.cuda_graph == GraphUse::kOff || offload_ || world_ != nullptr ||
+      batches.size() != 1 || !capturable_ || shape_of(batches[0]) != last_) {
     return false;
   }
   const int64_t numbers =
@@ -192,7 +283,7 @@ StepGradients Learner::gradients(const std::vector<Batch>& batches,
     return result;
   }
   result.numbers = at::empty(
-      {4}, at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
+      {5}, at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
   result.numbers.copy_(numbers, /*non_blocking=*/true);
   result.arrival = DeviceEvent::now(numbers.device());
   return result;

@@ -6,18 +6,21 @@
 #include <vector>
 
 #include "reformer/device/device_event.h"
+#include "reformer/distributed/world.h"
 #include "reformer/model/language_model.h"
 #include "reformer/model/sequence_model.h"
 #include "reformer/optim/optimizer.h"
 #include "reformer/tasks/task.h"
 #include "reformer/train/captured_gradients.h"
+#include "reformer/train/gradient_sum.h"
 #include "reformer/train/parameter_offload.h"
 
 namespace reformer {
 
 struct StepStatistics {
-  LossSums sums;    // of all batches
-  double norm = 0;  // of all gradients, before they were clipped
+  LossSums sums;        // of all batches
+  double norm = 0;      // of all gradients, before they were clipped
+  double own_loss = 0;  // of what this rank has of `sums`
   bool finite() const;
 };
 
@@ -25,7 +28,7 @@ struct StepStatistics {
 struct StepGradients {
   int64_t step = 0;
   int64_t tokens = 0;
-  at::Tensor numbers;  // [4] float64 on the host: loss sums, norm
+  at::Tensor numbers;  // [5] float64 on the host: loss sums, norm, own loss
   DeviceEvent arrival;
 
   StepStatistics read() const;  // waits for them, not for what came after
@@ -33,7 +36,11 @@ struct StepGradients {
 
 class Learner {
  public:
-  explicit Learner(const Config& config, const Placement& placement = {});
+  // With a `world` of several ranks, which outlives it, all ranks call all
+  // functions alike, and each takes its share of every batch it is given.
+  // Throws Error where there are fewer examples than ranks to share them.
+  explicit Learner(const Config& config, const Placement& placement = {},
+                   World* world = nullptr);
 
   // The gradients of step t = 1, 2, ... (t keys hashes and dropout; 0 is
   // evaluation's): of the mean over `batches` of their mean losses, clipped by
@@ -56,6 +63,10 @@ class Learner {
   // exported model there is none, and the optimizer begins anew.
   void load(const std::vector<NamedTensor>& parameters,
             const std::vector<NamedTensor>& optimizer);
+
+  // All ranks go on with the parameters of rank 0, whose library may have drawn
+  // or rounded them otherwise.
+  void share_parameters();
 
   // Until parameters and optimizer state can be read from where they are.
   void synchronize() const;
@@ -82,15 +93,19 @@ class Learner {
   };
   static Shape shape_of(const WeighedBatch& batch);
 
+  std::vector<WeighedBatch> weighed(const std::vector<Batch>& batches) const;
   at::Tensor compute(const std::vector<WeighedBatch>& batches,
                      const Pass& pass);
+  at::Tensor sums_of(const Batch& batch, const Pass& pass, double scale);
   bool worth_capturing(const std::vector<WeighedBatch>& batches) const;
   void capture(const WeighedBatch& like);
 
   TrainConfig train_;
+  World* world_;
   std::unique_ptr<SequenceModel> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<ParameterOffload> offload_;  // by train.parameters
+  std::unique_ptr<GradientSum> gradient_sum_;  // of several ranks
   std::unique_ptr<CapturedGradients> captured_;
   double time_share_ = 0;
   int64_t computed_ = 0;  // steps, as they came

@@ -25,9 +25,10 @@ at::Tensor host_memory(int64_t numel, const at::Tensor& like, bool pinned) {
 }  // namespace
 
 ParameterOffload::ParameterOffload(SequenceModel& model, Optimizer& optimizer,
-                                   bool waiting)
+                                   bool waiting, Communicator* ranks)
     : model_(model),
       optimizer_(optimizer),
+      ranks_(ranks),
       device_(model.placement().device),
       in_(device_),
       out_(device_),
@@ -211,6 +212,7 @@ void ParameterOffload::take_gradients(Block& block, Slot& slot) {
     gradients.push_back(model_.parameters()[i].gradient());
   }
   if (batch_ == batches_) {
+    if (ranks_ != nullptr) ranks_->sum(gradients).wait();
     const auto parts = norm_parts(gradients);
     for (size_t i = 0; i < parts.size(); ++i) {
       norm_parts_[block.indices[i]] = parts[i];
@@ -254,6 +256,7 @@ at::Tensor ParameterOffload::clip() {
     resident.push_back(parameters[i].gradient());
     indices.push_back(i);
   }
+  if (ranks_ != nullptr) ranks_->sum(resident).wait();
   const auto parts = norm_parts(resident);
   for (size_t i = 0; i < parts.size(); ++i) norm_parts_[indices[i]] = parts[i];
   std::erase_if(norm_parts_, [](const auto& x) { return !x.defined(); });

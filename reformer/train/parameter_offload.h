@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reformer/device/device_event.h"
+#include "reformer/distributed/communicator.h"
 #include "reformer/model/sequence_model.h"
 #include "reformer/optim/optimizer.h"
 #include "reformer/optim/tensor_group.h"
@@ -27,8 +28,10 @@ class ParameterOffload : public BlockObserver {
  public:
   // The model must have been made with Placement::blocks_on_host. `waiting`:
   // gradients will have to wait on the host, because there is more than one
-  // batch a step or they are clipped.
-  ParameterOffload(SequenceModel& model, Optimizer& optimizer, bool waiting);
+  // batch a step or they are clipped. `ranks`: whose gradients are added up
+  // before they are used; null: there are no others.
+  ParameterOffload(SequenceModel& model, Optimizer& optimizer, bool waiting,
+                   Communicator* ranks = nullptr);
   ~ParameterOffload() override;
   ParameterOffload(const ParameterOffload&) = delete;
   ParameterOffload& operator=(const ParameterOffload&) = delete;
@@ -85,6 +88,7 @@ class ParameterOffload : public BlockObserver {
 
   SequenceModel& model_;
   Optimizer& optimizer_;
+  Communicator* ranks_;
   c10::Device device_;
   SideStream in_;
   SideStream out_;

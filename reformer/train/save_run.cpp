@@ -46,7 +46,7 @@ Checkpoint checkpoint_of(Learner& learner, int64_t step) {
   for (const auto& parameter : learner.model().parameters()) {
     checkpoint.parameters.push_back({parameter.name, parameter.value.detach()});
   }
-  checkpoint.optimizer = learner.optimizer().state();
+  checkpoint.optimizer = learner.optimizer().whole_state();
   return checkpoint;
 }
 

@@ -13,7 +13,9 @@ namespace reformer {
 std::string kernels_on(at::Device device);
 
 // What the learner is after `step` steps: config, parameters, optimizer state,
-// and the machine whose bits they are. The tensors share its memory.
+// and the machine whose bits they are. The tensors share its memory, where
+// ranks do not share its optimizer's state. Of several ranks all call it, and
+// the first has all of it.
 Checkpoint checkpoint_of(Learner& learner, int64_t step);
 
 // Saves that, with Checkpoint::tokenizer, as the best of `directory`, outside

@@ -7,7 +7,10 @@
 #include <cmath>
 
 #include "reformer/base/errors.h"
+#include "reformer/base/hex.h"
 #include "reformer/base/parallel.h"
+#include "reformer/base/sha256.h"
+#include "reformer/config/config_json.h"
 #include "reformer/data/data_identity.h"
 #include "reformer/data/text_tokens.h"
 #include "reformer/device/memory_meter.h"
@@ -78,11 +81,13 @@ class Run {
         task_(task),
         data_(data),
         directory_(place.directory),
+        world_(place.world),
         observer_(observer),
         device_meter_(place.device.is_cpu()
                           ? nullptr
                           : std::make_unique<MemoryMeter>(place.device)),
-        learner_(config, placement_of(place, config.train.precision)),
+        learner_(config, placement_of(place, config.train.precision),
+                 place.world),
         batches_(batches_from(0)) {}
 
   // Where the folder's newest checkpoint left off.
@@ -114,10 +119,14 @@ class Run {
   }
 
   TrainResult run(const std::atomic<bool>& stop) {
-    metrics_ = std::make_unique<MetricsWriter>(
-        directory_, MetricsStart{step_, evaluated_step_ == step_});
-    if (!metrics_->cut().empty()) observer_.warned(metrics_->cut());
-    started_ = window_started_ = now();
+    if (first()) {
+      metrics_ = std::make_unique<MetricsWriter>(
+          directory_, MetricsStart{step_, evaluated_step_ == step_});
+      if (!metrics_->cut().empty()) observer_.warned(metrics_->cut());
+    }
+    learner_.share_parameters();
+    begin_window();
+    started_ = window_started_;
     TrainResult result;
     if (due(config_.train.evaluate_every)) evaluate_now(stop);
     while (true) {
@@ -159,14 +168,26 @@ class Run {
   // Each read once: a signal may come between two readings.
   std::optional<TrainEnd> reason_to_end(const std::atomic<bool>& stop) const {
     if (step_ >= config_.train.steps) return TrainEnd::kSteps;
-    if (stop) return TrainEnd::kStopped;
+    if (any(stop)) return TrainEnd::kStopped;
     if (out_of_time()) return TrainEnd::kMinutes;
     return {};
   }
 
+  bool first() const { return world_ == nullptr || world_->first(); }
+
+  // On all ranks, so that they do the same from here on.
+  bool any(bool yes) const {
+    return world_ == nullptr ? yes : world_->any(yes);
+  }
+
   double seconds() const { return seconds_before_ + now() - started_; }
+  // Likewise by one clock.
+  double common_seconds() const {
+    return world_ == nullptr ? seconds() : world_->first_ones(seconds());
+  }
   bool out_of_time() const {
-    return config_.train.minutes > 0 && seconds() >= config_.train.minutes * 60;
+    return config_.train.minutes > 0 &&
+           common_seconds() >= config_.train.minutes * 60;
   }
   bool due(int64_t every) const {
     return every > 0 && step_ > 0 && step_ % every == 0;
@@ -174,7 +195,7 @@ class Run {
 
   void take_step() {
     if (config_.train.minutes > 0) {
-      learner_.set_time_share(seconds() / (config_.train.minutes * 60));
+      learner_.set_time_share(common_seconds() / (config_.train.minutes * 60));
     }
     const double asked = now();
     const auto batches = batches_->next();
@@ -193,13 +214,29 @@ class Run {
   void take_numbers() {
     if (!pending_) return;
     const auto numbers = pending_->read();
-    require(numbers.finite(), "train: the loss is not finite at step ",
-            pending_->step, "; ", last_good_checkpoint(pending_->step),
-            kRemedy);
+    if (!numbers.finite()) {
+      throw CommonError("train: the loss is not finite at step " +
+                        std::to_string(pending_->step) +
+                        where_not_finite(numbers) + "; " +
+                        last_good_checkpoint(pending_->step) + kRemedy);
+    }
     gradient_norm_ = numbers.norm;
     window_ += numbers.sums;
     window_tokens_ += pending_->tokens;
     pending_.reset();
+  }
+
+  // The first rank whose own loss it is; of gradients that none is known.
+  std::string where_not_finite(const StepStatistics& numbers) const {
+    if (world_ == nullptr) return "";
+    const auto losses = world_->control().gathered(
+        at::full({1}, numbers.own_loss, at::kDouble));
+    for (int64_t rank = 0; rank < losses.size(0); ++rank) {
+      if (!std::isfinite(losses[rank].item<double>())) {
+        return " on rank " + std::to_string(rank);
+      }
+    }
+    return "";
   }
 
   // When step `failed` came to nothing: what was saved right before it has the
@@ -232,18 +269,35 @@ class Run {
     progress.overflow = overflow();
     progress.memory_bytes =
         device_meter_ ? device_meter_->peak_bytes() : peak_memory_bytes();
-    metrics_->write(step_,
-                    {{"train/loss", progress.loss},
-                     {"train/accuracy", progress.accuracy},
-                     {"train/learning_rate", progress.learning_rate},
-                     {"train/gradient_norm", progress.gradient_norm},
-                     {"train/tokens_per_second", progress.tokens_per_second},
-                     {"train/data_wait", window_waited_ / elapsed},
-                     {"train/lsh_overflow", progress.overflow}});
+    if (world_ != nullptr) {
+      progress.ranks = world_->ranks().size;
+      progress.waited = (world_->waited() - window_waited_for_ranks_) / elapsed;
+    }
+    write_progress(progress, elapsed);
     observer_.progress(progress);
+    begin_window();
+  }
+
+  void write_progress(const Progress& progress, double elapsed) {
+    if (!first()) return;
+    Scalars scalars{{"train/loss", progress.loss},
+                    {"train/accuracy", progress.accuracy},
+                    {"train/learning_rate", progress.learning_rate},
+                    {"train/gradient_norm", progress.gradient_norm},
+                    {"train/tokens_per_second", progress.tokens_per_second},
+                    {"train/data_wait", window_waited_ / elapsed},
+                    {"train/lsh_overflow", progress.overflow}};
+    if (world_ != nullptr) {
+      scalars.emplace_back("train/rank_wait", progress.waited);
+    }
+    metrics_->write(step_, scalars);
+  }
+
+  void begin_window() {
     window_ = {};
     window_tokens_ = 0;
     window_waited_ = 0;
+    window_waited_for_ranks_ = world_ == nullptr ? 0 : world_->waited();
     window_started_ = now();
   }
 
@@ -268,13 +322,15 @@ class Run {
     struct Stopped {};
     bool finished = true;
     try {
-      take_evaluation(evaluate(learner_.model(), task_, Split::kValidation,
-                               config_.train.evaluate_batches, /*rounds=*/0,
-                               [&](int64_t done, int64_t all) {
-                                 if (stop) throw Stopped();
-                                 observer_.evaluating(done, all);
-                               }));
-      if (!stop) write_sample();
+      take_evaluation(evaluate(
+          learner_.model(), task_, Split::kValidation,
+          config_.train.evaluate_batches, /*rounds=*/0,
+          [&](int64_t done, int64_t all) {
+            if (any(stop)) throw Stopped();
+            observer_.evaluating(done, all);
+          },
+          world_));
+      if (first() && !stop) write_sample();
     } catch (const Stopped&) {
       finished = false;
     }
@@ -292,6 +348,7 @@ class Run {
         config_.train.offload) {
       return;
     }
+    const World::Busy busy(world_);
     const auto tokenizer = task_.tokenizer();
     CompletionConfig sample;
     sample.sampler.seed = static_cast<uint64_t>(config_.train.seed);
@@ -318,8 +375,9 @@ class Run {
     }
     write_evaluation();
     if (saved_step_ == step_) {
-      record_evaluation(directory_,
-                        {step_, best_loss_, has_best_, evaluation_.best});
+      if (first())
+        record_evaluation(directory_,
+                          {step_, best_loss_, has_best_, evaluation_.best});
     } else if (evaluation_.best) {
       save(/*best=*/true);
     }
@@ -327,6 +385,7 @@ class Run {
   }
 
   void write_evaluation() {
+    if (!first()) return;
     const std::string prefix = kValidation;
     Scalars scalars{{prefix + "loss", evaluation_.loss},
                     {prefix + "accuracy", evaluation_.accuracy}};
@@ -337,7 +396,10 @@ class Run {
   }
 
   void save(bool best) {
+    saved_step_ = step_;
     Checkpoint checkpoint = checkpoint_of(learner_, step_);
+    if (!first()) return;
+    const World::Busy busy(world_);
     checkpoint.data_position = batches_->position();
     checkpoint.evaluated_step = evaluated_step_;
     checkpoint.data = data_;
@@ -351,7 +413,6 @@ class Run {
       throw Error("train: " + std::string(error.what()) + "; " +
                   last_good_checkpoint(step_ + 1) + kRemedy);
     }
-    saved_step_ = step_;
     observer_.saved(step_);
   }
 
@@ -374,6 +435,7 @@ class Run {
   const Task& task_;
   const std::vector<DataIdentity> data_;
   const std::string directory_;
+  World* const world_;
   TrainObserver& observer_;
   std::unique_ptr<MemoryMeter> device_meter_;  // of a GPU; before the learner
   Learner learner_;
@@ -395,7 +457,8 @@ class Run {
   // Since the last report.
   LossSums window_;
   int64_t window_tokens_ = 0;
-  double window_waited_ = 0;  // seconds, for data
+  double window_waited_ = 0;            // seconds, for data
+  double window_waited_for_ranks_ = 0;  // until its beginning
   double window_started_ = 0;
   double learning_rate_ = 0;
   double gradient_norm_ = 0;
@@ -415,23 +478,73 @@ void check_data(Checkpoint& checkpoint, const std::vector<DataIdentity>& data,
   checkpoint.has_best = false;
 }
 
+RunLock locked(const Config& config, const Task& task, const RunPlace& place) {
+  if (place.resume) return RunLock(place.directory);
+  return create_run_directory(place.directory, config, tokenizer_file(task));
+}
+
+// Each machine may have its data in another place; what is in them is compared.
+bool is_path(const std::string& key) {
+  return key == "task.data" || key == "task.validation" || key == "task.test" ||
+         key == "task.cache" || key == "task.tokenizer";
+}
+
+std::string hash_of(const std::string& text) {
+  if (text.empty()) return text;
+  Sha256 hash;
+  hash.add(text);
+  return hex(hash.finish());
+}
+
+// Two runs of one step are told apart by their time.
+std::string name_of(const std::optional<Checkpoint>& checkpoint) {
+  if (!checkpoint) return "";
+  return "step " + std::to_string(checkpoint->step) + " after " +
+         std::to_string(checkpoint->seconds) + " s";
+}
+
+// Where ranks must be alike, lest each train a model of its own.
+RankFacts facts_of(const Config& config, const Task& task,
+                   const RunPlace& place,
+                   const std::optional<Checkpoint>& checkpoint) {
+  RankFacts facts = place.facts;
+  for (const auto& setting : settings_help(config)) {
+    if (!is_path(setting.key)) facts.emplace_back(setting.key, setting.value);
+  }
+  for (const auto& data : task.data()) {
+    facts.emplace_back("the bytes of " + data.setting,
+                       std::to_string(data.bytes));
+    facts.emplace_back("the content of " + data.setting, data.hash);
+  }
+  facts.emplace_back("the tokenizer", hash_of(tokenizer_file(task)));
+  facts.emplace_back("the kernels (REFORMER_CPU)", kernels_on(place.device));
+  facts.emplace_back("threads", std::to_string(threads()));
+  facts.emplace_back("the newest checkpoint", name_of(checkpoint));
+  return facts;
+}
+
 }  // namespace
 
 TrainResult train(const Config& config, const Task& task, const RunPlace& place,
-                  const std::atomic<bool>& stop, TrainObserver& observer) {
+                  const std::atomic<bool>& stop, TrainObserver& given) {
+  const bool first = place.world == nullptr || place.world->first();
+  TrainObserver nobody;
+  TrainObserver& observer = first ? given : nobody;
   const auto data = task.data();
+  auto opening = std::make_optional<World::Busy>(place.world);
   std::optional<RunLock> lock;
-  if (place.resume) {
-    lock.emplace(place.directory);
-  } else {
-    lock.emplace(
-        create_run_directory(place.directory, config, tokenizer_file(task)));
-  }
-  if (!lock->warning().empty()) observer.warned(lock->warning());
+  if (first) lock.emplace(locked(config, task, place));
+  if (first && !lock->warning().empty()) observer.warned(lock->warning());
   std::optional<Checkpoint> checkpoint;
   if (place.resume) checkpoint = load_latest_checkpoint(place.directory);
   if (checkpoint) check_data(*checkpoint, data, place, observer);
-  finish_saving(place.directory, config.train.keep);
+  opening.reset();
+  if (place.world != nullptr) {
+    // Also until all have read what the first one may remove from now on.
+    place.world->require_alike(facts_of(config, task, place, checkpoint));
+  }
+  if (first) finish_saving(place.directory, config.train.keep);
+  auto busy = std::make_optional<World::Busy>(place.world);
   Run run(config, task, data, place, observer);
   if (checkpoint) {
     run.restore(*checkpoint);
@@ -439,6 +552,7 @@ TrainResult train(const Config& config, const Task& task, const RunPlace& place,
   } else if (!place.parameters.empty()) {
     run.begin_with(place.parameters);
   }
+  busy.reset();
   return run.run(stop);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reformer/config/config.h"
+#include "reformer/distributed/world.h"
 #include "reformer/model/language_model.h"
 #include "reformer/tasks/task.h"
 #include "reformer/train/evaluation.h"
@@ -24,6 +25,8 @@ struct Progress {
   double seconds_left = 0;
   double overflow = 0;       // of LSH windows, on one sequence
   int64_t memory_bytes = 0;  // the most held: by the process, or of the GPU
+  int64_t ranks = 1;
+  double waited = 0;  // share of the time in which rank 0 waited for others
 };
 
 // What happens in a run; the library itself prints nothing.
@@ -58,6 +61,11 @@ struct RunPlace {
   bool allow_other_data = false;  // than the run began with
   // What a new run begins with, in place of what config.train.seed draws.
   std::vector<NamedTensor> parameters = {};
+  // The ranks that train together, null: this is the only one. All of them call
+  // `train` alike; rank 0 alone writes files and has its observer told. `facts`
+  // besides those of config, data and machine in which they must be alike.
+  World* world = nullptr;
+  RankFacts facts = {};
 };
 
 // Trains `config` in `place`. A new run needs a folder that holds none;

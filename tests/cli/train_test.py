@@ -27,7 +27,8 @@ BRIEF = ["--set", "train.steps=2", "--set", "train.warmup=1"]
 BENCH_KEYS = (
     "bench device dtype layers d_model d_ff heads d_head attention block "
     "length batch rounds local_window optimizer clip offload parameters "
-    "step_s tokens_per_s peak_bytes captured").split()
+    "step_s tokens_per_s peak_bytes captured ranks rank_wait "
+    "optimizer_bytes").split()
 
 
 def reformer(*arguments, **settings):

@@ -308,6 +308,28 @@ TEST(CheckConfig, SizesAndCountsHaveRanges) {
   EXPECT_EQ(check_error_of({"train.seed=9223372036854775807"}), "no error");
 }
 
+TEST(CheckConfig, RanksThatShareSequencesHaveHeadsAndPositionsEach) {
+  EXPECT_EQ(check_error_of({"model.heads=4", "train.sequence_parallel=4",
+                            "train.length=64"}),
+            "no error");
+  EXPECT_EQ(check_error_of({"model.heads=4", "train.sequence_parallel=5"}),
+            "train.sequence_parallel: an integer from 1 to 4 is required, got "
+            "5");
+  EXPECT_EQ(check_error_of({"train.length=64", "train.sequence_parallel=3"}),
+            "train.sequence_parallel: a divisor of train.length = 64 is "
+            "required, got 3");
+  expect_contains(
+      check_error_of({"train.sequence_parallel=2", "train.sample_length=5"}),
+      "train.sample_length: 0 is required");
+  expect_contains(
+      check_error_of({"train.sequence_parallel=2", "train.cuda_graph=on"}),
+      "train.cuda_graph: auto or off is required");
+  expect_contains(check_error_of({"distributed.timeout=0.5"}),
+                  "distributed.timeout: from 1 to 86400 seconds");
+  expect_contains(check_error_of({"distributed.backend=mpi"}),
+                  "one of auto, gloo, nccl");
+}
+
 // Beyond what can be counted, or what any machine has.
 TEST(CheckConfig, SizesThatAreTooLargeTogetherAreErrors) {
   EXPECT_EQ(check_error_of({"model.layers=2147483647"}),

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""How well would training scale? The table of docs/scaling.md: from a measured
+time of a step, counted bytes and given speeds of links, by the formula there.
+
+    bench/scaling.py
+"""
+LAYERS, WIDTH, PARAMETERS = 12, 1024, 141_411_584  # bench/results/scale-h200
+SECONDS_A_TOKEN = 0.233850929875 / 65536  # one H200, whole steps, likewise
+BACKWARD = 2 / 3  # of a step: what gradients can hide behind
+GRADIENT_BYTES = 4
+EXCHANGED = 3 + 6  # numbers a position, width and layer, forward and backward
+EXCHANGED_BYTES = 2  # bfloat16
+NVLINK, INFINIBAND = 450e9, 50e9  # bytes a second a GPU, each way, as sold
+MACHINE = 8  # GPUs
+
+
+def step(tokens, gpus, sharing):
+    """Seconds: computing, exchanging, gradients that nothing hides."""
+    computing = SECONDS_A_TOKEN * tokens / sharing
+    exchanged = (EXCHANGED * tokens / sharing * WIDTH * EXCHANGED_BYTES *
+                 LAYERS * (sharing - 1) / sharing)
+    link = NVLINK if gpus <= MACHINE else INFINIBAND
+    gradients = (2 * GRADIENT_BYTES * PARAMETERS * (gpus - 1) / gpus) / link
+    return (computing, exchanged / NVLINK,
+            max(0, gradients - BACKWARD * computing))
+
+
+def main():
+    print("| tokens a sequence | GPUs | sharing a sequence | computing, s | "
+          "exchanging, s | gradients in sight, s | efficiency |")
+    print("| --- " * 7 + "|")
+    for name, tokens in (("64K", 1 << 16), ("1M", 1 << 20), ("16M", 1 << 24)):
+        for gpus in 8, 64, 1024:
+            for sharing in (1, 8) if tokens < 1 << 24 else (8,):
+                computing, exchanging, gradients = step(tokens, gpus, sharing)
+                whole = computing + exchanging + gradients
+                print(f"| {name} | {gpus:,} | {sharing} | {computing:.3f} | "
+                      f"{exchanging:.3f} | {gradients:.3f} | "
+                      f"{computing / whole:.2f} |")
+
+
+if __name__ == "__main__":
+    main()

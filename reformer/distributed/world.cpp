@@ -1,0 +1,168 @@
+#include "reformer/distributed/world.h"
+
+#include <ATen/ops/full.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace reformer {
+namespace {
+
+constexpr char kEnd = '\0';  // of a fact's name, and of what is said of it
+constexpr size_t kMostShown = 200;
+constexpr double kDay = 86400;  // seconds
+constexpr std::chrono::milliseconds kPoll{20};
+constexpr int64_t kMostNamed = 8;
+
+std::string packed(const RankFacts& facts) {
+  std::string text;
+  for (const auto& [name, value] : facts) {
+    text += name + kEnd + value + kEnd;
+  }
+  return text;
+}
+
+RankFacts unpacked(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find(kEnd, at);
+    words.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  RankFacts facts;
+  for (size_t i = 0; i + 1 < words.size(); i += 2) {
+    facts.emplace_back(words[i], words[i + 1]);
+  }
+  return facts;
+}
+
+std::string shown(const std::string& value) {
+  if (value.empty()) return "none";
+  return value.size() <= kMostShown ? value
+                                    : value.substr(0, kMostShown) + "...";
+}
+
+// Where they are of different programs, one may have more to say.
+void require_same(const RankFacts& first, const RankFacts& other,
+                  int64_t rank) {
+  static const std::pair<std::string, std::string> kNothing;
+  for (size_t i = 0; i < std::max(first.size(), other.size()); ++i) {
+    const auto& a = i < first.size() ? first[i] : kNothing;
+    const auto& b = i < other.size() ? other[i] : kNothing;
+    if (a == b) continue;
+    const std::string& name = a.first.empty() ? b.first : a.first;
+    throw CommonError("ranks must be alike in " + name + ": rank " +
+                      std::to_string(rank) + " has " + shown(b.second) +
+                      ", rank 0 " + shown(a.second));
+  }
+}
+
+std::string missing(const RankStore& store, int64_t size) {
+  std::string names;
+  int64_t count = 0;
+  for (int64_t rank = 0; rank < size; ++rank) {
+    if (store.find("here/" + std::to_string(rank))) continue;
+    if (++count <= kMostNamed) {
+      names += (names.empty() ? "" : ", ") + std::to_string(rank);
+    }
+  }
+  return names + (count > kMostNamed ? ", ..." : "");
+}
+
+void wait_for_all(const RankStore& store, const Ranks& ranks, double timeout) {
+  store.set("here/" + std::to_string(ranks.rank), "yes");
+  store.add("here", 1);
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout);
+  while (store.add("here", 0) < ranks.size) {
+    require(std::chrono::steady_clock::now() < end, "of ", ranks.size,
+            " ranks these have not come within ", timeout,
+            " s (distributed.timeout): ", missing(store, ranks.size));
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+int64_t sequence_parallel_of(const Config& config, const Ranks& ranks) {
+  const int64_t sharing = config.train.sequence_parallel;
+  require(ranks.size % sharing == 0,
+          "train.sequence_parallel: a divisor of the number of ranks, ",
+          ranks.size, ", is required, got ", sharing);
+  return sharing;
+}
+
+}  // namespace
+
+World::World(const Ranks& ranks, const RankStore& store, const Config& config,
+             at::Device device)
+    : ranks_(ranks),
+      store_(store),
+      timeout_(config.distributed.timeout),
+      sequence_parallel_(sequence_parallel_of(config, ranks)) {
+  wait_for_all(store, ranks, timeout_);
+  CommunicatorPlace place{"control", ranks.rank, ranks.size};
+  place.timeout = timeout_;
+  control_ = std::make_unique<Communicator>(store, place);
+  place.name = "sums";
+  place.device = device;
+  place.backend = config.distributed.backend;
+  sums_ = std::make_unique<Communicator>(store, place);
+  if (sequence_parallel_ == 1) return;
+  place.name = "sequence" + std::to_string(data_rank());
+  place.rank = ranks.rank % sequence_parallel_;
+  place.size = sequence_parallel_;
+  sequence_ = std::make_unique<Communicator>(store, place);
+}
+
+void World::require_alike(const RankFacts& facts) {
+  const auto all = control_->gathered(packed(facts));
+  const auto first = unpacked(all[0]);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    require_same(first, unpacked(all[rank]), static_cast<int64_t>(rank));
+  }
+}
+
+bool World::any(bool yes) {
+  return control_->gathered(at::full({1}, yes ? 1 : 0, at::kByte))
+      .any()
+      .item<bool>();
+}
+
+double World::first_ones(double number) {
+  return control_->gathered(at::full({1}, number, at::kDouble))[0]
+      .item<double>();
+}
+
+void World::watch(RankWatch::OnFault on_fault) {
+  for (auto* group : {control_.get(), sums_.get(), sequence_.get()}) {
+    if (group != nullptr) group->set_timeout(kDay);
+  }
+  watch_ = std::make_unique<RankWatch>(
+      store_, ranks_, timeout_, [this] { return progress(); },
+      std::move(on_fault));
+}
+
+RankProgress World::progress() const {
+  RankProgress sum;
+  for (const auto* group : {control_.get(), sums_.get(), sequence_.get()}) {
+    if (group == nullptr) continue;
+    sum.begun += group->begun();
+    sum.waiting = std::max(sum.waiting, group->waiting());
+  }
+  return sum;
+}
+
+double World::waited() const {
+  return control_->waited() + sums_->waited() +
+         (sequence_ ? sequence_->waited() : 0);
+}
+
+void World::shut_down() {
+  if (sequence_) sequence_->shut_down();
+  sums_->shut_down();
+  control_->barrier();
+  if (watch_) watch_->end();
+  control_->shut_down();
+}
+
+}  // namespace reformer

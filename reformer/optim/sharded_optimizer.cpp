@@ -1,0 +1,208 @@
+#include "reformer/optim/sharded_optimizer.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <numeric>
+#include <sstream>
+
+#include "reformer/base/errors.h"
+#include "reformer/distributed/ranks.h"
+
+namespace reformer {
+namespace {
+
+at::Tensor rows_of(const at::Tensor& x, int64_t first, int64_t rows) {
+  return x.dim() == 0 ? x : x.narrow(0, first, rows);
+}
+
+int64_t row_count(const at::Tensor& x) { return x.dim() == 0 ? 1 : x.size(0); }
+
+// Whether its numbers are updated each by itself.
+bool can_be_cut(OptimizerKind optimizer, const Parameter& parameter) {
+  if (optimizer == OptimizerKind::kAdafactor || parameter.value.dim() == 0) {
+    return false;
+  }
+  return optimizer != OptimizerKind::kMuon || block_of(parameter.name) < 0 ||
+         parameter.value.dim() != 2;
+}
+
+// The names and sizes of a state cost nothing there.
+std::vector<NamedTensor> state_like(const TrainConfig& config,
+                                    const std::vector<Parameter>& parameters) {
+  std::vector<Parameter> nowhere;
+  for (const auto& [name, value] : parameters) {
+    nowhere.emplace_back(
+        name, at::empty(value.sizes(), value.options().device(at::kMeta)));
+  }
+  return make_optimizer(config, nowhere)->state();
+}
+
+// "blocks.0.attention.qk.weight" of "blocks.0.attention.qk.weight.momentum".
+std::string parameter_of(const std::string& state) {
+  return state.substr(0, state.rfind('.'));
+}
+
+// A line for each tensor: name, type, sizes.
+std::string described(const std::vector<NamedTensor>& tensors) {
+  std::ostringstream text;
+  for (const auto& [name, value] : tensors) {
+    text << name << ' ' << static_cast<int>(value.scalar_type()) << ' '
+         << value.dim();
+    for (const int64_t size : value.sizes()) text << ' ' << size;
+    text << '\n';
+  }
+  return text.str();
+}
+
+std::vector<NamedTensor> tensors_like(const std::string& described) {
+  std::vector<NamedTensor> tensors;
+  std::istringstream text(described);
+  std::string name;
+  int type = 0;
+  size_t dimensions = 0;
+  while (text >> name >> type >> dimensions) {
+    std::vector<int64_t> sizes(dimensions);
+    for (auto& size : sizes) text >> size;
+    tensors.push_back(
+        {name, at::empty(sizes, static_cast<at::ScalarType>(type))});
+  }
+  return tensors;
+}
+
+}  // namespace
+
+std::vector<std::vector<ShardedOptimizer::Piece>> ShardedOptimizer::dealt(
+    const TrainConfig& config, const std::vector<Parameter>& parameters,
+    int64_t ranks) {
+  std::vector<std::vector<Piece>> pieces(static_cast<size_t>(ranks));
+  std::vector<int64_t> load(static_cast<size_t>(ranks));
+  std::vector<size_t> uncut;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!can_be_cut(config.optimizer, parameters[i])) {
+      uncut.push_back(i);
+      continue;
+    }
+    const int64_t rows = row_count(parameters[i].value);
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const Share share = share_of(rows, rank, ranks);
+      if (share.count() == 0) continue;
+      pieces[size_t(rank)].push_back(
+          {i, share.begin, share.count(), share.count() == rows});
+    }
+  }
+  const auto numel = [&](size_t i) { return parameters[i].value.numel(); };
+  std::stable_sort(uncut.begin(), uncut.end(),
+                   [&](size_t a, size_t b) { return numel(a) > numel(b); });
+  for (const size_t i : uncut) {
+    const auto rank =
+        size_t(std::min_element(load.begin(), load.end()) - load.begin());
+    load[rank] += numel(i);
+    pieces[rank].push_back({i, 0, row_count(parameters[i].value), true});
+  }
+  for (auto& own : pieces) {
+    std::sort(own.begin(), own.end(), [](const Piece& a, const Piece& b) {
+      return a.parameter < b.parameter;
+    });
+  }
+  return pieces;
+}
+
+std::vector<Parameter> ShardedOptimizer::own_parts(
+    const std::vector<Parameter>& all) const {
+  std::vector<Parameter> parts;
+  for (const auto& piece : pieces_[size_t(ranks_.rank())]) {
+    const auto& [name, value] = all[piece.parameter];
+    const auto& gradient = all[piece.parameter].gradient();
+    parts.emplace_back(name, rows_of(value.detach(), piece.first, piece.rows),
+                       gradient.defined() ? rows_of(gradient.contiguous(),
+                                                    piece.first, piece.rows)
+                                          : at::Tensor());
+  }
+  return parts;
+}
+
+ShardedOptimizer::ShardedOptimizer(const TrainConfig& config,
+                                   const std::vector<Parameter>& parameters,
+                                   Communicator& ranks)
+    : ranks_(ranks),
+      pieces_(dealt(config, parameters, ranks.size())),
+      own_(make_optimizer(config, own_parts(parameters))),
+      like_(state_like(config, parameters)) {
+  std::unordered_map<std::string, Piece> piece_of;
+  for (const auto& piece : pieces_[size_t(ranks_.rank())]) {
+    piece_of[parameters[piece.parameter].name] = piece;
+  }
+  for (const auto& [name, value] : own_->state()) {
+    const auto found = piece_of.find(parameter_of(name));
+    if (found != piece_of.end()) piece_of_state_[name] = found->second;
+  }
+}
+
+void ShardedOptimizer::update(std::vector<Parameter>& parameters,
+                              double learning_rate) {
+  const at::NoGradGuard no_grad;
+  auto own = own_parts(parameters);
+  own_->update(own, learning_rate);
+  std::vector<std::vector<at::Tensor>> updated(pieces_.size());
+  for (size_t rank = 0; rank < pieces_.size(); ++rank) {
+    for (const auto& piece : pieces_[rank]) {
+      const auto& parameter = parameters[piece.parameter];
+      if (!parameter.gradient().defined()) continue;
+      updated[rank].push_back(
+          rows_of(parameter.value.detach(), piece.first, piece.rows));
+    }
+  }
+  ranks_.share(std::move(updated)).wait();
+}
+
+std::vector<NamedTensor> ShardedOptimizer::whole_state() const {
+  const auto own = own_->state();
+  const auto descriptions = ranks_.gathered(described(own));
+  const bool first = ranks_.rank() == 0;
+  std::unordered_map<std::string, std::vector<at::Tensor>> parts;
+  for (int64_t rank = 0; rank < ranks_.size(); ++rank) {
+    const bool mine = rank == ranks_.rank();
+    const auto tensors = mine ? own : tensors_like(descriptions[size_t(rank)]);
+    for (const auto& [name, value] : tensors) {
+      ranks_.broadcast({value}, rank).wait();
+      if (first) parts[name].push_back(value.to(at::kCPU));
+    }
+  }
+  std::vector<NamedTensor> whole;
+  if (!first) return whole;
+  for (const auto& [name, like] : like_) {
+    const auto& found = parts[name];
+    const bool counts = !like.is_meta();  // of steps, which all have
+    whole.push_back(
+        {name, counts || found.size() == 1 ? found[0] : at::cat(found)});
+  }
+  return whole;
+}
+
+void ShardedOptimizer::load_state(const std::vector<NamedTensor>& whole) {
+  std::unordered_map<std::string, at::Tensor> given;
+  for (const auto& [name, value] : whole) given[name] = value;
+  require(given.size() == like_.size(), "optimizer state: ", like_.size(),
+          " tensors are required, got ", given.size());
+  for (const auto& [name, like] : like_) {
+    const auto found = given.find(name);
+    require(found != given.end(), "optimizer state: ", name,
+            " is missing; was it saved by another optimizer?");
+    require(found->second.sizes() == like.sizes(), "optimizer state: ", name,
+            " must be ", like.sizes(), ", got ", found->second.sizes());
+  }
+  std::vector<NamedTensor> own;
+  for (const auto& [name, value] : own_->state()) {
+    const auto piece = piece_of_state_.find(name);
+    const bool cut = piece != piece_of_state_.end() && !piece->second.whole;
+    own.push_back({name, cut ? rows_of(given[name], piece->second.first,
+                                       piece->second.rows)
+                             : given[name]});
+  }
+  own_->load_state(own);
+}
+
+}  // namespace reformer

@@ -1,0 +1,62 @@
+// An optimizer of several ranks, each with a part of its state (ZeRO-1,
+// arXiv 1910.02054).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "reformer/distributed/communicator.h"
+#include "reformer/optim/optimizer.h"
+
+namespace reformer {
+
+// Each rank updates its part of the parameters, whose state it alone keeps, and
+// gets the others' parts from their ranks. Gradients are given whole, and the
+// same on all ranks. Where an update treats numbers one by one (Adam, and
+// Muon's Adam) a rank's part of a parameter is some of its rows; else
+// (Adafactor, Muon's matrices) whole parameters are dealt out, the largest
+// first, each to the rank with least. All ranks call all functions alike.
+class ShardedOptimizer : public Optimizer {
+ public:
+  ShardedOptimizer(const TrainConfig& config,
+                   const std::vector<Parameter>& parameters,
+                   Communicator& ranks);
+
+  void begin_step() override { own_->begin_step(); }
+  void update(std::vector<Parameter>& parameters,
+              double learning_rate) override;
+
+  // This rank's part.
+  std::vector<NamedTensor> state() const override { return own_->state(); }
+
+  // As one rank would have it, on the host; of ranks but the first empty.
+  std::vector<NamedTensor> whole_state() const override;
+
+  // Of the whole state, as one rank would have it.
+  void load_state(const std::vector<NamedTensor>& whole) override;
+
+ private:
+  // Rows of a parameter.
+  struct Piece {
+    size_t parameter = 0;
+    int64_t first = 0;
+    int64_t rows = 0;
+    bool whole = false;
+  };
+
+  static std::vector<std::vector<Piece>> dealt(
+      const TrainConfig& config, const std::vector<Parameter>& parameters,
+      int64_t ranks);
+  std::vector<Parameter> own_parts(const std::vector<Parameter>& all) const;
+
+  Communicator& ranks_;
+  std::vector<std::vector<Piece>> pieces_;  // of each rank
+  std::unique_ptr<Optimizer> own_;          // of this rank's pieces
+  std::vector<NamedTensor> like_;           // the whole state, without numbers
+  // The rows of a state's tensor that are this rank's, by its name.
+  std::unordered_map<std::string, Piece> piece_of_state_;
+};
+
+}  // namespace reformer

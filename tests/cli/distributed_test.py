@@ -1,0 +1,325 @@
+"""distributed_test.py PROGRAM: runs of several ranks as launchers start them:
+the same bytes twice, killed, hung, stopped, resumed on other numbers of ranks,
+and mistakes."""
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = None  # set below
+TIMEOUT = 20  # seconds until a fault ends all ranks, at the most
+KILLS = int(os.environ.get("REFORMER_KILLS", 2))
+STEPS = 40 * KILLS
+TINY = ["--threads", "1", "--device", "cpu"] + [
+    word for setting in (
+        f"train.steps={STEPS}", "train.batch=5", "train.length=32",
+        "train.log_every=1", "train.checkpoint_every=10",
+        "train.evaluate_every=40", "train.evaluate_batches=3",
+        "train.warmup=5", "train.clip=1", "model.layers=2", "model.d_model=16",
+        "model.d_ff=16", "model.heads=2", "model.d_head=8",
+        # No hashes: another rounding may send a vector to another bucket.
+        "model.dropout=0.1", "model.attention=local", "lsh.chunk_length=8",
+        f"distributed.timeout={TIMEOUT}") for word in ("--set", setting)]
+CLEAN = {name: value for name, value in os.environ.items()
+         if not name.startswith(("RANK", "WORLD", "LOCAL_", "MASTER_", "OMPI_",
+                                 "SLURM_", "TORCHELASTIC_"))}
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def as_torchrun(rank, size, port):
+    return {"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank,
+            "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port}
+
+
+def as_mpirun(rank, size, port):
+    return {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": size,
+            "OMPI_COMM_WORLD_LOCAL_RANK": rank,
+            "OMPI_COMM_WORLD_LOCAL_SIZE": size, "MASTER_PORT": port}
+
+
+def as_srun(rank, size, port):
+    return {"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": size,
+            "SLURM_LOCALID": rank, "SLURM_STEP_TASKS_PER_NODE": size,
+            "SLURM_STEP_NODELIST": "localhost,other[1-3]",
+            "SLURM_JOB_ID": 1, "MASTER_PORT": port}
+
+
+class Run:
+    """Processes that play ranks; `of` gives the arguments of each."""
+
+    def __init__(self, size, of, launcher=as_torchrun):
+        port = free_port()
+        self.ranks = []
+        for rank in range(size):
+            environment = dict(CLEAN, **{
+                name: str(value)
+                for name, value in launcher(rank, size, port).items()})
+            self.ranks.append(subprocess.Popen(
+                [PROGRAM, *map(str, of(rank))], env=environment, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                preexec_fn=lambda: signal.signal(signal.SIGHUP,
+                                                 signal.SIG_DFL)))
+
+    def wait_for(self, step):
+        for line in self.ranks[0].stderr:
+            if line.startswith(f"step {step}/"):
+                return
+        raise AssertionError(f"step {step} did not come")
+
+    def finish(self, timeout=180):
+        """(status, stdout, stderr) of each rank."""
+        end = time.monotonic() + timeout
+        result = []
+        for process in self.ranks:
+            try:
+                said, told = process.communicate(
+                    timeout=max(1, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                for other in self.ranks:
+                    other.kill()
+                raise
+            result.append((process.returncode, said, told))
+        return result
+
+
+def train(size, out, *arguments, **settings):
+    return Run(size, lambda _: ["train", "duplication", "--out", out, *TINY,
+                                *arguments], **settings)
+
+
+def resume(size, out, *arguments):
+    return Run(size, lambda _: ["train", "--resume", "--out", out, "--threads",
+                                "1", "--device", "cpu", *arguments])
+
+
+class DistributedTest(unittest.TestCase):
+    """Most compare with one run of two ranks that nobody disturbed."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.whole = pathlib.Path(cls.folder.name) / "whole"
+        cls.said = train(2, cls.whole).finish()
+        assert [status for status, _, _ in cls.said] == [0, 0], cls.said
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def out(self):
+        return pathlib.Path(self.folder.name) / self.id().split(".")[-1]
+
+    def files(self, run, step=STEPS):
+        return [(run / f"step-{step:08}" / name).read_bytes()
+                for name in ("model.safetensors", "optimizer.safetensors")]
+
+    def losses(self, run):
+        lines = map(json.loads,
+                    (run / "metrics.jsonl").read_text().splitlines())
+        return [line["train/loss"] for line in lines if "train/loss" in line]
+
+    def assert_finished(self, run):
+        for status, said, told in run.finish():
+            self.assertEqual(status, 0, told)
+
+    def assert_same_as_whole(self, out):
+        self.assertTrue(self.files(out) == self.files(self.whole), "bytes")
+        self.assertEqual(self.losses(out), self.losses(self.whole))
+
+    def assert_close_to_whole(self, out):
+        found, expected = self.losses(out), self.losses(self.whole)
+        self.assertEqual(len(found), len(expected))
+        for step, (a, b) in enumerate(zip(found, expected)):
+            self.assertAlmostEqual(a, b, delta=2e-3, msg=f"step {step + 1}")
+
+    def test_only_the_first_rank_speaks_and_writes(self):
+        (_, said, told), (_, others_said, others_told) = self.said
+        self.assertIn(f"done after step {STEPS}", said)
+        self.assertIn("2 ranks", told)
+        self.assertEqual((others_said, others_told), ("", ""))
+        lines = (self.whole / "metrics.jsonl").read_text().splitlines()
+        self.assertIn("train/rank_wait", json.loads(lines[0]))
+
+    def test_the_same_bytes_twice_under_any_launcher(self):
+        for launcher in as_mpirun, as_srun:
+            out = self.out().with_suffix("." + launcher.__name__)
+            self.assert_finished(train(2, out, launcher=launcher))
+            self.assert_same_as_whole(out)
+
+    def test_other_numbers_of_ranks_follow_the_same_trajectory(self):
+        for size in 1, 3:
+            out = self.out().with_suffix(f".{size}")
+            self.assert_finished(train(size, out))
+            self.assert_close_to_whole(out)
+
+    def test_a_plain_start_is_one_rank(self):
+        done = subprocess.run(
+            [PROGRAM, "train", "duplication", "--out", self.out(), *TINY],
+            env=CLEAN, capture_output=True, text=True, timeout=180)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("ranks", done.stderr)
+        self.assert_close_to_whole(self.out())
+
+    def test_a_sharded_optimizer_gives_the_same_checkpoints(self):
+        self.assert_finished(train(2, self.out(), "--set",
+                                   "train.shard_optimizer=true"))
+        self.assertEqual(self.losses(self.out()), self.losses(self.whole))
+        for found, expected in zip(self.files(self.out()),
+                                   self.files(self.whole)):
+            self.assertTrue(found == expected, "bytes")
+
+    def test_runs_go_on_with_other_numbers_of_ranks(self):
+        run = train(3, self.out(), "--set", "train.shard_optimizer=true")
+        run.wait_for(5)
+        run.ranks[2].send_signal(signal.SIGTERM)  # one is told, all stop
+        for status, said, _ in run.finish():
+            self.assertEqual(status, 128 + signal.SIGTERM)
+        run = resume(1, self.out(), "--set", "train.steps=20")
+        self.assert_finished(run)
+        self.assert_finished(resume(2, self.out(), "--set",
+                                    f"train.steps={STEPS}"))
+        self.assert_close_to_whole(self.out())
+
+    def test_killed_ranks_end_all_and_the_run_goes_on_bit_for_bit(self):
+        source = random.Random(3)
+        run = train(2, self.out())
+        for kill in range(KILLS):
+            run.wait_for((kill + 1) * 30 - source.randrange(15))
+            victim = source.randrange(2)
+            run.ranks[victim].kill()
+            began = time.monotonic()
+            result = run.finish(TIMEOUT + 60)
+            self.assertLess(time.monotonic() - began, TIMEOUT + 10)
+            self.assertEqual(result[victim][0], -signal.SIGKILL)
+            status, _, told = result[1 - victim]
+            self.assertEqual(status, 1)
+            errors = [line for line in told.splitlines()
+                      if line.startswith("reformer: ")]
+            self.assertEqual(len(errors), 1, told)
+            self.assertRegex(errors[0], f"rank {victim}.* was lost")
+            run = resume(2, self.out())
+        self.assert_finished(run)
+        self.assert_same_as_whole(self.out())
+
+    def test_torchruns_restart_goes_on(self):
+        run = train(2, self.out())
+        run.wait_for(15)
+        run.ranks[1].kill()
+        run.finish(TIMEOUT + 60)
+        again = train(2, self.out(),
+                      launcher=lambda rank, size, port: dict(
+                          as_torchrun(rank, size, port),
+                          TORCHELASTIC_RESTART_COUNT=1))
+        self.assert_finished(again)
+        self.assert_same_as_whole(self.out())
+
+    def test_a_rank_that_hangs_ends_all(self):
+        run = train(2, self.out(), "--set", "distributed.timeout=4")
+        run.wait_for(3)
+        run.ranks[1].send_signal(signal.SIGSTOP)
+        try:
+            _, told = run.ranks[0].communicate(timeout=60)
+        finally:
+            run.ranks[1].kill()
+            run.ranks[1].communicate()
+        self.assertEqual(run.ranks[0].returncode, 1)
+        self.assertRegex(told, "reformer: rank 0: rank 1 (was lost|hangs)")
+
+    def test_a_rank_that_gives_up_says_why_and_ends_all(self):
+        # The second one has no such file.
+        data = self.out().with_suffix(".txt")
+        data.write_bytes(bytes(range(32, 127)) * 200)
+        run = Run(2, lambda rank: [
+            "train", "text", "--out", self.out(), *TINY, "--data",
+            data if rank == 0 else self.out() / "none"])
+        first, second = run.finish(TIMEOUT + 60)
+        self.assertEqual((first[0], second[0]), (1, 1))
+        self.assertRegex(second[2], "reformer: rank 1: .*none")
+        self.assertNotIn("reformer: ", first[2])
+
+    def test_ranks_that_differ_say_in_what(self):
+        run = Run(2, lambda rank: [
+            "train", "duplication", "--out", self.out(), *TINY, "--set",
+            f"train.seed={rank}"])
+        first, second = run.finish(TIMEOUT + 60)
+        self.assertEqual((first[0], second[0]), (1, 1))
+        self.assertIn("ranks must be alike in train.seed: rank 1 has 1, "
+                      "rank 0 0", first[2])
+        self.assertEqual(second[2], "")
+
+    def test_a_loss_that_is_not_finite_ends_all(self):
+        run = train(2, self.out(), "--set", "train.learning_rate=1e30",
+                    "--set", "train.clip=0")
+        first, second = run.finish(TIMEOUT + 60)
+        self.assertEqual((first[0], second[0]), (1, 1))
+        self.assertRegex(first[2], "the loss is not finite at step|"
+                                   "is not finite")
+
+    def test_ranks_that_do_not_come_are_named(self):
+        run = Run(1, lambda _: ["train", "duplication", "--out", self.out(),
+                                *TINY, "--set", "distributed.timeout=2"],
+                  launcher=lambda rank, size, port: as_torchrun(rank, 3, port))
+        ((status, _, told),) = run.finish(60)
+        self.assertEqual(status, 1)
+        self.assertIn("of 3 ranks these have not come within 2 s "
+                      "(distributed.timeout): 1, 2", told)
+
+    def test_fewer_sequences_than_ranks_are_refused(self):
+        run = train(2, self.out(), "--set", "train.batch=1")
+        first, second = run.finish(TIMEOUT + 60)
+        self.assertEqual((first[0], second[0]), (1, 1))
+        self.assertIn("train.batch: at least 2", first[2] + second[2])
+
+    def test_sequence_parallel_ranks_follow_the_same_trajectory(self):
+        self.assert_finished(train(2, self.out(), "--set",
+                                   "train.sequence_parallel=2"))
+        self.assert_close_to_whole(self.out())
+
+
+class LauncherTest(unittest.TestCase):
+    """The launchers themselves, where they are."""
+
+    def run_with(self, *launcher):
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "run"
+            done = subprocess.run(
+                [*launcher, PROGRAM, "train", "duplication", "--out", out,
+                 *TINY, "--set", "train.steps=3"], env=CLEAN,
+                capture_output=True, text=True, timeout=180)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("done after step 3", done.stdout)
+            self.assertIn("2 ranks", done.stderr)
+            self.assertTrue((out / "step-00000003/model.safetensors").exists())
+
+    def test_mpirun(self):
+        mpirun = shutil.which("mpirun")
+        if mpirun is None:
+            self.skipTest("no mpirun here (Debian: openmpi-bin)")
+        self.run_with(mpirun, "--allow-run-as-root", "--oversubscribe", "-x",
+                      f"MASTER_PORT={free_port()}", "-n", "2")
+
+    def test_torchrun(self):
+        torchrun = shutil.which("torchrun")
+        if torchrun is None:
+            self.skipTest("no torchrun here (it comes with PyTorch)")
+        self.run_with(torchrun, "--no-python", "--nproc-per-node", "2",
+                      "--master-port", str(free_port()))
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()

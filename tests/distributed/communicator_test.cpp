@@ -1,0 +1,164 @@
+#include "reformer/distributed/communicator.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "reformer/base/errors.h"
+#include "tests/distributed/rank_threads.h"
+
+namespace reformer {
+namespace {
+
+// Numbers whose sum depends on the order in which they are added.
+at::Tensor numbers_of(int64_t rank, int64_t count) {
+  return at::arange(count, at::kFloat)
+      .add_(1 + double(rank))
+      .sin_()
+      .mul_(std::pow(1e3, double(rank)));
+}
+
+TEST(Communicator, SumsAreThoseInTheOrderOfTheRanks) {
+  for (const int64_t ranks : {1, 2, 3, 4}) {
+    with_ranks(ranks, Config(), [&](World& world) {
+      for (const int64_t count : {1, 2, 7, 1000}) {
+        auto expected = numbers_of(0, count);
+        for (int64_t rank = 1; rank < ranks; ++rank) {
+          expected = expected + numbers_of(rank, count);
+        }
+        const int64_t cut = count / 3;
+        const auto own = numbers_of(world.ranks().rank, count);
+        const std::vector<at::Tensor> parts = {own.narrow(0, 0, cut),
+                                               own.narrow(0, cut, count - cut)};
+        world.sums().sum(parts).wait();
+        EXPECT_TRUE(at::equal(own, expected)) << count << " of " << ranks;
+      }
+    });
+  }
+}
+
+TEST(Communicator, WhatIsPendingComesInTheOrderOfTheCalls) {
+  with_ranks(3, Config(), [&](World& world) {
+    std::vector<at::Tensor> tensors;
+    std::vector<Pending> pending;
+    for (int64_t i = 0; i < 20; ++i) {
+      tensors.push_back(at::full({i + 1}, double(i), at::kDouble));
+      pending.push_back(world.sums().sum({tensors.back()}));
+    }
+    for (int64_t i = 19; i >= 0; --i) {
+      pending[size_t(i)].wait();
+      EXPECT_EQ(tensors[size_t(i)].sum().item<double>(),
+                3.0 * double(i) * double(i + 1));
+    }
+  });
+}
+
+TEST(Communicator, ExchangesTakePartsOfAnySize) {
+  with_ranks(3, Config(), [&](World& world) {
+    const int64_t rank = world.ranks().rank;
+    // Rank r sends r + s + 1 numbers 10 r + s to rank s.
+    std::vector<int64_t> from_counts, to_counts;
+    std::vector<double> sent, expected;
+    for (int64_t other = 0; other < 3; ++other) {
+      from_counts.push_back(rank + other + 1);
+      to_counts.push_back(rank + other + 1);
+      sent.insert(sent.end(), size_t(rank + other + 1),
+                  double(10 * rank + other));
+      expected.insert(expected.end(), size_t(rank + other + 1),
+                      double(10 * other + rank));
+    }
+    const auto to = at::empty({int64_t(expected.size())}, at::kDouble);
+    world.sums()
+        .exchange(to, at::tensor(sent, at::kDouble), to_counts, from_counts)
+        .wait();
+    EXPECT_TRUE(at::equal(to, at::tensor(expected, at::kDouble)));
+  });
+}
+
+TEST(Communicator, WordsOfAllRanksArrive) {
+  with_ranks(3, Config(), [&](World& world) {
+    const int64_t rank = world.ranks().rank;
+    const auto words = world.control().gathered(
+        std::string(size_t(5 * rank), char('a' + rank)));
+    EXPECT_EQ(words, (std::vector<std::string>{"", "bbbbb", "cccccccccc"}));
+    EXPECT_FALSE(world.any(false));
+    EXPECT_TRUE(world.any(rank == 2));
+    EXPECT_EQ(world.first_ones(double(rank) + 0.5), 0.5);
+    const auto own = at::full({2, 2}, double(rank + 7), at::kFloat);
+    world.sums().broadcast({own}).wait();
+    EXPECT_TRUE(at::equal(own, at::full({2, 2}, 7.0, at::kFloat)));
+  });
+}
+
+TEST(World, RanksThatDifferSayInWhat) {
+  const auto error_with = [](const RankFacts& first, const RankFacts& third) {
+    std::string message = "no error";
+    try {
+      with_ranks(3, Config(), [&](World& world) {
+        world.require_alike(world.ranks().rank == 2 ? third : first);
+      });
+    } catch (const CommonError& error) {
+      message = error.what();
+    }
+    return message;
+  };
+  const RankFacts facts = {{"version", "1"}, {"train.steps", "5"}};
+  EXPECT_EQ(error_with(facts, facts), "no error");
+  EXPECT_EQ(error_with(facts, {{"version", "1"}, {"train.steps", "6"}}),
+            "ranks must be alike in train.steps: rank 2 has 6, rank 0 5");
+  EXPECT_EQ(error_with(facts, {{"version", "2"}}),
+            "ranks must be alike in version: rank 2 has 2, rank 0 1");
+  EXPECT_EQ(error_with(facts, {{"version", "1"}}),
+            "ranks must be alike in train.steps: rank 2 has none, rank 0 5");
+}
+
+TEST(World, SequenceParallelRanksDivideTheRanks) {
+  Config config;
+  config.train.sequence_parallel = 2;
+  with_ranks(4, config, [](World& world) {
+    EXPECT_EQ(world.data_size(), 2);
+    EXPECT_EQ(world.data_rank(), world.ranks().rank / 2);
+    EXPECT_EQ(world.sequence()->size(), 2);
+    EXPECT_EQ(world.sequence()->rank(), world.ranks().rank % 2);
+    const auto sum = at::full({1}, double(world.ranks().rank), at::kDouble);
+    world.sequence()->sum({sum}).wait();
+    EXPECT_EQ(sum.item<double>(), world.ranks().rank < 2 ? 1.0 : 5.0);
+  });
+  EXPECT_THROW(with_ranks(3, config, [](World&) {}), Error);
+}
+
+// A rank that ends without a word.
+TEST(Communicator, ARankThatLeavesIsAnErrorOfTheOthers) {
+  Config config;
+  config.distributed.timeout = 30;
+  std::mutex mutex;
+  std::vector<std::string> errors;
+  EXPECT_THROW(
+      with_ranks(2, config,
+                 [&](World& world) {
+                   world.sums().barrier();
+                   if (world.ranks().rank == 1) {
+                     throw Error("gone");
+                   }
+                   try {
+                     world.sums().sum({at::full({8}, 1.0, at::kFloat)}).wait();
+                   } catch (const Error& error) {
+                     const std::lock_guard<std::mutex> lock(mutex);
+                     errors.emplace_back(error.what());
+                     throw;
+                   }
+                 }),
+      Error);
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_EQ(errors[0].find("contact with the other ranks was lost: "), 0U);
+}
+
+}  // namespace
+}  // namespace reformer

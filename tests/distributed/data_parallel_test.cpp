@@ -1,0 +1,250 @@
+// A step of several ranks is the step of one.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "reformer/tasks/task.h"
+#include "reformer/train/evaluation.h"
+#include "reformer/train/learner.h"
+#include "tests/distributed/rank_threads.h"
+
+namespace reformer {
+namespace {
+
+constexpr int64_t kSteps = 20;
+constexpr int64_t kFewSteps = 5;
+
+Config config_of(const std::string& optimizer) {
+  Config config;
+  config.task.name = "duplication";
+  config.task.alphabet = 15;
+  config.model.vocabulary = 16;
+  config.model.layers = 2;
+  config.model.d_model = 32;
+  config.model.d_ff = 48;
+  config.model.heads = 2;
+  config.model.dropout = 0.1;
+  config.lsh.rounds = 2;
+  config.lsh.chunk_length = 8;
+  config.train.length = 32;
+  config.train.batch = 5;
+  config.train.optimizer = optimizer;
+  config.train.learning_rate = 0.01;
+  config.train.clip = 0.5;
+  config.train.accumulate = 2;
+  return config;
+}
+
+struct Trajectory {
+  std::vector<double> numbers;  // losses and norms
+  std::vector<at::Tensor> parameters;
+  double evaluated = 0;
+};
+
+Trajectory trained(const Config& config, World* world,
+                   const Placement& placement, int64_t steps = kSteps) {
+  const auto task = make_task(config);
+  Learner learner(config, placement, world);
+  Trajectory found;
+  for (int64_t step = 1; step <= steps; ++step) {
+    std::vector<Batch> batches;
+    for (int64_t i = 0; i < config.train.accumulate; ++i) {
+      batches.push_back(
+          task->training_batch((step - 1) * config.train.accumulate + i));
+    }
+    const auto numbers = learner.gradients(batches, step).read();
+    found.numbers.push_back(numbers.sums.mean_loss());
+    found.numbers.push_back(numbers.sums.accuracy());
+    found.numbers.push_back(numbers.norm);
+    learner.apply(step);
+  }
+  learner.synchronize();
+  for (const auto& parameter : learner.model().parameters()) {
+    found.parameters.push_back(parameter.value.detach().clone());
+  }
+  found.evaluated = evaluate(learner.model(), *task, Split::kValidation,
+                             /*batches=*/5, /*rounds=*/0, {}, world)
+                        .loss;
+  return found;
+}
+
+// Of one rank, after all agreed to the bit.
+Trajectory trained_by_ranks(const Config& config, int64_t ranks,
+                            const Placement& placement,
+                            int64_t steps = kSteps) {
+  std::mutex mutex;
+  std::vector<Trajectory> found;
+  with_ranks(ranks, config, [&](World& world) {
+    auto one = trained(config, &world, placement, steps);
+    const std::lock_guard<std::mutex> lock(mutex);
+    found.push_back(std::move(one));
+  });
+  for (const auto& one : found) {
+    EXPECT_EQ(one.numbers, found[0].numbers);
+    EXPECT_EQ(one.evaluated, found[0].evaluated);
+    for (size_t i = 0; i < one.parameters.size(); ++i) {
+      EXPECT_TRUE(at::equal(one.parameters[i], found[0].parameters[i]));
+    }
+  }
+  return found[0];
+}
+
+void expect_close(const Trajectory& a, const Trajectory& b, double tolerance) {
+  ASSERT_EQ(a.numbers.size(), b.numbers.size());
+  for (size_t i = 0; i < a.numbers.size(); ++i) {
+    EXPECT_NEAR(a.numbers[i], b.numbers[i], tolerance) << i;
+  }
+  EXPECT_NEAR(a.evaluated, b.evaluated, tolerance);
+  for (size_t i = 0; i < a.parameters.size(); ++i) {
+    EXPECT_LE((a.parameters[i] - b.parameters[i]).abs().max().item<double>(),
+              tolerance);
+  }
+}
+
+TEST(DataParallel, AnyNumberOfRanksFollowsTheTrajectoryOfOne) {
+  for (const char* optimizer : {"adam", "adafactor", "muon"}) {
+    SCOPED_TRACE(optimizer);
+    const auto config = config_of(optimizer);
+    const auto alone = trained(config, nullptr, Placement(at::kDouble));
+    for (const int64_t ranks : {1, 2, 4}) {
+      SCOPED_TRACE(ranks);
+      expect_close(trained_by_ranks(config, ranks, Placement(at::kDouble)),
+                   alone, 1e-9);
+    }
+  }
+}
+
+std::vector<NamedTensor> copies(const std::vector<NamedTensor>& tensors) {
+  std::vector<NamedTensor> result;
+  for (const auto& [name, value] : tensors) {
+    result.push_back({name, value.clone()});
+  }
+  return result;
+}
+
+TEST(ShardedOptimizer, StepsAreThoseOfAWholeOne) {
+  for (const char* optimizer : {"adamw", "adafactor", "muon"}) {
+    SCOPED_TRACE(optimizer);
+    auto config = config_of(optimizer);
+    const Placement exact(at::kDouble);
+    const auto whole = trained_by_ranks(config, 3, exact, kFewSteps);
+    config.train.shard_optimizer = true;
+    for (const bool offload : {false, true}) {
+      config.train.offload = offload;
+      expect_close(trained_by_ranks(config, 3, exact, kFewSteps), whole, 1e-12);
+    }
+  }
+}
+
+TEST(ShardedOptimizer, ItsStateIsSavedAndLoadedWhole) {
+  for (const char* optimizer : {"adam", "adafactor", "muon"}) {
+    SCOPED_TRACE(optimizer);
+    auto config = config_of(optimizer);
+    const auto task = make_task(config);
+    const auto step = [&](Learner& learner, int64_t number) {
+      learner.gradients({task->training_batch(number)}, number);
+      learner.apply(number);
+    };
+    Learner alone(config, Placement(at::kDouble));
+    for (int64_t i = 1; i <= 3; ++i) step(alone, i);
+    config.train.shard_optimizer = true;
+    std::vector<NamedTensor> parameters, state;
+    std::mutex mutex;
+    with_ranks(4, config, [&](World& world) {
+      Learner learner(config, Placement(at::kDouble), &world);
+      for (int64_t i = 1; i <= 3; ++i) step(learner, i);
+      int64_t own = 0, all = 0;
+      for (const auto& [name, value] : learner.optimizer().state()) {
+        own += value.numel();
+      }
+      for (const auto& [name, value] : alone.optimizer().state()) {
+        all += value.numel();
+      }
+      // Whole matrices are dealt out where they cannot be cut.
+      EXPECT_LT(double(own),
+                (std::string(optimizer) == "adam" ? 0.27 : 0.5) * double(all));
+      const auto whole = learner.optimizer().whole_state();
+      if (!world.first()) {
+        EXPECT_TRUE(whole.empty());
+        return;
+      }
+      const std::lock_guard<std::mutex> lock(mutex);
+      state = copies(whole);
+      for (const auto& parameter : learner.model().parameters()) {
+        parameters.push_back(
+            {parameter.name, parameter.value.detach().clone()});
+      }
+    });
+    const auto expected = alone.optimizer().state();
+    ASSERT_EQ(state.size(), expected.size());
+    for (size_t i = 0; i < state.size(); ++i) {
+      EXPECT_EQ(state[i].name, expected[i].name);
+      ASSERT_EQ(state[i].value.sizes(), expected[i].value.sizes());
+      const auto off = (state[i].value - expected[i].value).abs().max();
+      EXPECT_LE(off.item<double>(), 1e-10) << state[i].name;
+    }
+    // On another number of ranks.
+    step(alone, 4);
+    with_ranks(3, config, [&](World& world) {
+      Learner learner(config, Placement(at::kDouble), &world);
+      learner.load(parameters, state);
+      step(learner, 4);
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        const auto off = (learner.model().parameters()[i].value -
+                          alone.model().parameters()[i].value)
+                             .abs()
+                             .max();
+        EXPECT_LE(off.item<double>(), 1e-9) << parameters[i].name;
+      }
+    });
+  }
+}
+
+TEST(DataParallel, TwoRanksTwiceGiveTheSameBits) {
+  const auto config = config_of("adafactor");
+  const auto once = trained_by_ranks(config, 2, {});
+  const auto again = trained_by_ranks(config, 2, {});
+  EXPECT_EQ(once.numbers, again.numbers);
+  for (size_t i = 0; i < once.parameters.size(); ++i) {
+    EXPECT_TRUE(at::equal(once.parameters[i], again.parameters[i]));
+  }
+}
+
+TEST(DataParallel, OffloadedBlocksFollowIt) {
+  for (const double clip : {0.0, 0.5}) {
+    auto config = config_of("adamw");
+    config.train.clip = clip;
+    if (clip == 0) config.train.accumulate = 1;
+    const auto alone = trained(config, nullptr, Placement(at::kDouble));
+    config.train.offload = true;
+    expect_close(trained_by_ranks(config, 3, Placement(at::kDouble)), alone,
+                 1e-9);
+  }
+}
+
+// Sentences of a batch may be fewer than ranks.
+TEST(DataParallel, ARankWithoutExamplesFollowsToo) {
+  auto config = config_of("adam");
+  config.task.name = "translation-toy";
+  config.model.encoder_layers = 1;
+  config.model.vocabulary = 3 + 2 * config.task.alphabet;
+  config.train.batch = 1;
+  config.train.batch_tokens = 64;
+  config.train.accumulate = 1;
+  const auto alone = trained(config, nullptr, Placement(at::kDouble));
+  expect_close(trained_by_ranks(config, 4, Placement(at::kDouble)), alone,
+               1e-9);
+}
+
+TEST(DataParallel, FewerExamplesThanRanksAreAnError) {
+  auto config = config_of("adam");
+  config.train.batch = 1;
+  EXPECT_THROW(
+      with_ranks(2, config, [&](World& world) { Learner(config, {}, &world); }),
+      Error);
+}
+
+}  // namespace
+}  // namespace reformer
