@@ -411,6 +411,13 @@ void check_distributed(const Config& config) {
           train.sequence_parallel);
   require_within("train.sequence_parallel", train.sequence_parallel, 1,
                  config.model.heads);
+  for (const auto kind :
+       {AttentionKind::kLocalSeparateQk, AttentionKind::kLshHuggingface}) {
+    require(
+        train.sequence_parallel == 1 || !config.model.attention.contains(kind),
+        "train.sequence_parallel: 1 is required by ", name_of(kind),
+        " attention, got ", train.sequence_parallel);
+  }
   require(train.length % train.sequence_parallel == 0,
           "train.sequence_parallel: a divisor of train.length = ", train.length,
           " is required, got ", train.sequence_parallel);

@@ -382,7 +382,7 @@ std::string their_activation(ActivationKind kind) {
 }
 
 Json their_config(const Config& config) {
-  const auto& [task, model, lsh, train] = config;
+  const auto& [task, model, lsh, train, distributed] = config;
   Json json;
   json["architectures"] = {"ReformerModelWithLMHead"};
   json["model_type"] = "reformer";

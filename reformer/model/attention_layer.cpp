@@ -125,9 +125,7 @@ std::vector<at::Tensor> AttentionLayer::projected_rows(const at::Tensor& normed,
 
 Projected AttentionLayer::normed_and_projected(const at::Tensor& x,
                                                const Pass& pass) const {
-  return split(projected_rows(layer_norm(x, norm_, compute_), pass));
-  auto rows =
-      projected_rows(layer_norm(x, norm_weight_, norm_bias_, compute_), pass);
+  auto rows = projected_rows(layer_norm(x, norm_, compute_), pass);
   for (auto& row : rows) row = exchange_.by_heads(row);
   return split(rows);
 }
@@ -156,9 +154,9 @@ void AttentionLayer::hash(const Projected& projected, const Pass& pass,
     buckets = huggingface_lsh_buckets(
         projected.q, huggingface_rotations(pass, projected.q.device()),
         huggingface_.factors);
-  if (kind_ != AttentionKind::kLsh || buckets.defined() || hashed_heads_ == 0) {
     return;
   }
+  if (hashed_heads_ == 0) return;  // of this rank
   LshConfig config = lsh_;
   if (pass.rounds > 0) config.rounds = pass.rounds;
   buckets = append_ngrams(
@@ -319,10 +317,8 @@ EvaluatedAttention AttentionLayer::evaluate(const at::Tensor& x,
                                             at::Tensor& buckets,
                                             bool keep_normed) const {
   EvaluatedAttention evaluated;
-  auto& [normed, rows, attended] = evaluated;
-  normed = layer_norm_forward(x, norm_, compute_);
   auto& [normed, rows, attended, joined] = evaluated;
-  normed = layer_norm_forward(x, {norm_weight_, norm_bias_}, compute_);
+  normed = layer_norm_forward(x, norm_, compute_);
   rows = projected_rows(normed.y, pass);
   for (auto& row : rows) row = leaf(exchange_.by_heads(row));
   if (!keep_normed) normed.y.reset();
@@ -359,11 +355,9 @@ void AttentionLayer::add_gradients(EvaluatedAttention evaluated,
   joined.reset();
   backward_from(std::move(attended), d_attended);
   d_attended.reset();
-  for (auto& row : rows) row = as_matrix(row.grad());  // gradients from here on
   for (auto& row : rows) {  // gradients from here on
     row = as_matrix(exchange_.by_positions(row.grad()));
   }
-  const NormWeights norm{norm_weight_, norm_bias_};
   if (!normed.y.defined()) {
     normed = layer_norm_forward(normed.x, norm_, compute_);
   }

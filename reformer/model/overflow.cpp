@@ -29,8 +29,6 @@ void OverflowMean::add(const std::vector<at::Tensor>& buckets,
                        const Stack& stack, Communicator* ranks) {
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     const auto& layer = stack.blocks()[i].attention;
-    if (layer.kind() != AttentionKind::kLsh || !buckets[i].defined()) continue;
-    sum_ += lsh_statistics(buckets[i], layer.lsh()).overflow;
     if (layer.kind() != AttentionKind::kLsh) continue;
     if (ranks == nullptr && !buckets[i].defined()) continue;
     sum_ += ranks != nullptr ? common_overflow(buckets[i], layer.lsh(), *ranks)
