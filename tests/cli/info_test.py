@@ -93,7 +93,8 @@ class InfoTest(unittest.TestCase):
 
     def test_a_rank_has_its_part_of_sequences_and_state(self):
         sizes = ["--set", "train.batch=4", "--set", "train.length=4096",
-                 "--set", "train.optimizer=adam"]
+                 "--set", "train.optimizer=adamw", "--set",
+                 "train.sample_length=0"]
         alone = json_of("text", *sizes)
         self.assertEqual(alone["rank_peak_bytes"],
                          alone["peak_bytes"]["total"])
@@ -109,7 +110,7 @@ class InfoTest(unittest.TestCase):
             self.assertGreater(share, 0.2)
             self.assertLess(share, 0.4)
         sharded = json_of("text", *sizes, "--ranks", "4", "--set",
-                       "train.shard_optimizer=true")
+                          "train.shard_optimizer=true")
         state = alone["peak_bytes"]["optimizer_state"]
         self.assertEqual(ranks["rank_peak_bytes"] - sharded["rank_peak_bytes"],
                          state - state // 4)
