@@ -25,15 +25,41 @@ namespace {
 struct InfoOptions {
   ConfigOptions config;
   double tflops = 0;  // a second; 0: not said
+  int64_t ranks = 1;
   bool json = false;
 };
 
+// What a rank of several has: parameters and their gradients whole, of the
+// optimizer's state and of a step's positions its part.
+int64_t bytes_of_rank(const Config& config, at::DeviceType device,
+                      int64_t ranks) {
+  const int64_t sharing = config.train.sequence_parallel;
+  require(ranks % sharing == 0,
+          "--ranks: a multiple of train.sequence_parallel = ", sharing,
+          " is required, got ", ranks);
+  Config part = config;
+  part.lsh.n_buckets = bucket_count(config);
+  part.train.length /= sharing;
+  const int64_t groups = ranks / sharing;
+  part.train.batch = (part.train.batch + groups - 1) / groups;
+  part.train.batch_tokens /= groups;
+  const auto whole = predict_memory(config, device).peak;
+  auto own = predict_memory(part, device).peak;
+  own.parameters = whole.parameters;
+  own.gradients = whole.gradients;
+  own.optimizer_state =
+      whole.optimizer_state / (config.train.shard_optimizer ? ranks : 1);
+  return own.total();
+}
+
 // All that is printed, computed once.
 struct Info {
-  Info(const Config& given, at::DeviceType on, double tflops_per_second)
+  Info(const Config& given, at::DeviceType on, const InfoOptions& options)
       : config(given),
         device(on),
-        tflops(tflops_per_second),
+        tflops(options.tflops),
+        ranks(options.ranks),
+        rank_bytes(bytes_of_rank(given, on, options.ranks)),
         parameters(count_parameters(given)),
         memory(predict_memory(given, on)),
         flops(predict_flops(given)) {}
@@ -41,6 +67,8 @@ struct Info {
   Config config;
   at::DeviceType device;
   double tflops;
+  int64_t ranks;
+  int64_t rank_bytes;  // of one of them, at a step's peak
   ParameterCounts parameters;
   PeakPrediction memory;
   FlopsPrediction flops;
@@ -114,6 +142,10 @@ std::string describe_memory(const Info& info) {
   }
   text += line("total", mebibytes(memory.peak.total()));
   text += stored_line(info.config, info.device);
+  if (info.ranks > 1) {
+    text += line("a rank of " + std::to_string(info.ranks),
+                 mebibytes(info.rank_bytes));
+  }
   text += "working memory, of one part at a time\n";
   for (const auto& [name, bytes] : working_parts(memory)) {
     text += line(name, mebibytes(bytes));
@@ -161,6 +193,8 @@ std::string json_of(const Info& info) {
   object["peak_bytes"] = json_of(memory_parts(info.memory.peak));
   object["peak_bytes"]["total"] = info.memory.peak.total();
   object["peak_part"] = info.memory.peak.part;
+  object["ranks"] = info.ranks;
+  object["rank_peak_bytes"] = info.rank_bytes;
   object["working_bytes"] = json_of(working_parts(info.memory));
   object["tokens_per_step"] = tokens_per_step(config);
   object["flops_per_step"] = json_of(flops_parts(info.flops));
@@ -200,7 +234,9 @@ void run_info(InfoOptions options) {
   options.config.name = source_of(options.config.name);
   const Config config = options.config.load();
   check(config);
-  const Info info(config, device, options.tflops);
+  // Of one sequence at least.
+  options.ranks = std::max(options.ranks, config.train.sequence_parallel);
+  const Info info(config, device, options);
   Report report(options.json);
   report.text(text_of(info));
   report.json(json_of(info));
@@ -220,6 +256,13 @@ void add_info(CLI::App& app, Action& action) {
                   "also the hours that all steps take at so many TFLOP/s, "
                   "which `bench train` tells: the total below by its seconds")
       ->check(CLI::PositiveNumber)
+      ->take_last()
+      ->type_name("N");
+  command
+      .add_option("--ranks", options->ranks,
+                  "also the memory of one of so many ranks, which share a "
+                  "step's sequences [train.sequence_parallel]")
+      ->check(whole_number(1, 1 << 20))
       ->take_last()
       ->type_name("N");
   command.add_flag("--json", options->json, "one JSON object on stdout");

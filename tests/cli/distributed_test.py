@@ -23,7 +23,8 @@ TINY = ["--threads", "1", "--device", "cpu"] + [
         f"train.steps={STEPS}", "train.batch=5", "train.length=32",
         "train.log_every=1", "train.checkpoint_every=10",
         "train.evaluate_every=40", "train.evaluate_batches=3",
-        "train.warmup=5", "train.clip=1", "model.layers=2", "model.d_model=16",
+        "train.warmup=5", "train.learning_rate=0.02", "train.clip=1",
+        "model.layers=2", "model.d_model=16",
         "model.d_ff=16", "model.heads=2", "model.d_head=8",
         # No hashes: another rounding may send a vector to another bucket.
         "model.dropout=0.1", "model.attention=local", "lsh.chunk_length=8",

@@ -9,7 +9,8 @@ import unittest
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = None  # set below
 
-KEYS = ("device parameters peak_bytes peak_part working_bytes tokens_per_step "
+KEYS = ("device parameters peak_bytes peak_part ranks rank_peak_bytes "
+        "working_bytes tokens_per_step "
         "flops_per_step steps keys_per_query positions longest_input n_buckets "
         "config").split()
 
@@ -89,6 +90,30 @@ class InfoTest(unittest.TestCase):
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         for words in "parameters", "optimizer state", "tokens", "GFLOP":
             self.assertIn(words, run.stdout)
+
+    def test_a_rank_has_its_part_of_sequences_and_state(self):
+        sizes = ["--set", "train.batch=4", "--set", "train.length=4096",
+                 "--set", "train.optimizer=adamw", "--set",
+                 "train.sample_length=0"]
+        alone = json_of("text", *sizes)
+        self.assertEqual(alone["rank_peak_bytes"],
+                         alone["peak_bytes"]["total"])
+        kept = sum(alone["peak_bytes"][part] for part in
+                   ("parameters", "gradients", "optimizer_state"))
+        ranks = json_of("text", *sizes, "--ranks", "4")
+        self.assertEqual(ranks["ranks"], 4)
+        shared = json_of("text", *sizes, "--set", "train.sequence_parallel=4")
+        self.assertEqual(shared["ranks"], 4)
+        for found in ranks, shared:
+            activations = found["rank_peak_bytes"] - kept
+            share = activations / (alone["rank_peak_bytes"] - kept)
+            self.assertGreater(share, 0.2)
+            self.assertLess(share, 0.4)
+        sharded = json_of("text", *sizes, "--ranks", "4", "--set",
+                          "train.shard_optimizer=true")
+        state = alone["peak_bytes"]["optimizer_state"]
+        self.assertEqual(ranks["rank_peak_bytes"] - sharded["rank_peak_bytes"],
+                         state - state // 4)
 
     def test_hours_are_all_arithmetic_by_the_speed(self):
         given = ("wmt14-en-de-base", "--tflops", "100")

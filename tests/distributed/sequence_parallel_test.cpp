@@ -123,8 +123,8 @@ TEST(SequenceParallel, EveryBlockDoes) {
 TEST(SequenceParallel, PositionsNgramsAndHeadsOfTheirOwnAreThoseOfTheWhole) {
   expect_the_outcome_of_one(
       config_of({"model.positions=axial", "model.axial_shape=6,8",
-                 "model.axial_dims=16,16", "model.ngram_length=3",
-                 "model.ngram_rows=64"}),
+                 "model.axial_dims=16,16", "lsh.ngrams=2,3",
+                 "model.ngram_length=3", "model.ngram_rows=64"}),
       2, 2);
   expect_the_outcome_of_one(
       config_of({"model.positions=rotary", "model.successor_fraction=0.5"}), 4,
