@@ -545,6 +545,7 @@ function fillRounds() {
   select.replaceChildren(new Option('all', ''));
   const count = Number($('rounds').value);
   fill(select, Array.from({length: count}, (_, i) => [i, i + 1]));
+  fill(select, model.ngrams.map((n, i) => [count + i, `last ${n} the same`]));
   if (before !== '' && Number(before) < count) select.value = before;
 }
 
