@@ -53,11 +53,11 @@ void AttentionView::check(const AttentionRequest& request) const {
                       std::to_string(count - 1));
     }
   };
-  const int64_t rounds =
-      request.rounds > 0 ? request.rounds : config.lsh.rounds;
+  auto lsh = config.lsh;
+  if (request.rounds > 0) lsh.rounds = request.rounds;
   within("layer", request.layer, config.model.layers);
   within("head", request.head, config.model.heads);
-  within("round", request.round, std::min<int64_t>(rounds, 64));
+  within("round", request.round, std::min<int64_t>(bucket_rounds(lsh), 63));
   for (const int64_t token : request.tokens) {
     if (token < 0 || token >= config.model.vocabulary) {
       refuse("tokens", "tokens: " + std::to_string(token) +
@@ -108,6 +108,7 @@ void AttentionView::read(const AttentionRequest& request) {
   pass.rounds = request.rounds;
   const auto inputs = copied_to(inputs_of(request.tokens, model_.start_token()),
                                 model_.placement().device);
+  pass = model_.with_ngrams(pass, inputs);
   const auto& stack = model_.stack();
   const int64_t end = all ? stack.count() : *request.layer + 1;
   auto y = stack.begin(model_.embed(inputs, 0, length));

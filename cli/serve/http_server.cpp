@@ -663,12 +663,12 @@ void set_up(httplib::Server& server, const Engine& engine,
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   });
   server.set_default_headers(security_headers());
-  server.set_pre_routing_handler([](const Request& request,
-                                    Response& response) {
-    return refuse_body(request, response)
-               ? httplib::Server::HandlerResponse::Handled
-               : httplib::Server::HandlerResponse::Unhandled;
-  });
+  server.set_pre_routing_handler(
+      [](const Request& request, Response& response) {
+        return refuse_body(request, response)
+                   ? httplib::Server::HandlerResponse::Handled
+                   : httplib::Server::HandlerResponse::Unhandled;
+      });
   server.set_error_handler([](const Request&, Response& response) {
     if (response.body.empty()) {
       put_error(response, response.status, sentence_on(response.status));

@@ -54,6 +54,7 @@ nlohmann::ordered_json ServedModel::description() const {
   json["heads"] = config.model.heads;
   json["d_model"] = config.model.d_model;
   json["rounds"] = config.lsh.rounds;
+  json["ngrams"] = config.lsh.ngrams;  // rounds after these
   json["chunk_length"] = config.lsh.chunk_length;
   json["trained_length"] = config.train.length;
   if (kind() == "image") json["image_size"] = config.task.image_size;

@@ -40,7 +40,7 @@ class Browser:
             found = re.search(r"started successfully on port (\d+)", line)
             port = found and int(found[1])
         self.connection = http.client.HTTPConnection("127.0.0.1", port,
-                                                     timeout=120)
+                                                     timeout=300)
         self.session = None
         answer = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
             "goog:loggingPrefs": {"browser": "ALL"},
@@ -51,6 +51,8 @@ class Browser:
                          f"--user-data-dir={self.profile.name}",
                          f"--window-size={width},{height}"]}}}})
         self.session = answer["sessionId"]
+        # Machines may be busy: no time decides a test.
+        self.ask("POST", "/timeouts", {"script": 240000, "pageLoad": 240000})
         # The window's own border is no part of the page.
         self.resize(width, height)
 
@@ -127,7 +129,7 @@ class Browser:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(data))
 
-    def until(self, script, *arguments, seconds=60):
+    def until(self, script, *arguments, seconds=240):
         """Until the expression is true; returns it."""
         end = time.monotonic() + seconds
         while True:

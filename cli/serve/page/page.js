@@ -378,17 +378,25 @@ async function generate(maxTokens, after) {
       temperature: Number($('temperature').value), top_p: Number($('top-p').value),
       seed: Number($('seed').value), rounds: rounds(), logprobs: 5, stream: true,
     }, running.signal);
+    let before = tokens.length;
+    let drawn = 0;
     for await (const some of events(answer)) {
       if (!made) first = performance.now();
-      const before = tokens.length;
       tokens.push(...some.map(taken));
       made += some.length;
+      if (performance.now() - drawn < 50) continue;
       after(before);
       say();
+      before = tokens.length;
+      // Where tokens come faster than they are drawn, clicks must get through.
+      await new Promise((go) => setTimeout(go));
+      drawn = performance.now();
     }
+    after(before);
   } catch (error) {
     if (error.name === 'AbortError') rest = '; stopped';
     else fault(error);
+    after(given);
   } finally {
     running = null;
     busy(false);
@@ -545,6 +553,7 @@ function fillRounds() {
   select.replaceChildren(new Option('all', ''));
   const count = Number($('rounds').value);
   fill(select, Array.from({length: count}, (_, i) => [i, i + 1]));
+  fill(select, model.ngrams.map((n, i) => [count + i, `last ${n} the same`]));
   if (before !== '' && Number(before) < count) select.value = before;
 }
 
