@@ -100,8 +100,8 @@ Streams LanguageModel::begin(const at::Tensor& inputs, const Part& part) const {
 
 Streams LanguageModel::outputs(const at::Tensor& tokens, const Pass& pass,
                                std::vector<at::Tensor>* buckets) const {
-  const auto part = part_of(tokens.size(1));
   const auto inputs = shifted(here(tokens));
+  const auto part = part_of(inputs.size(1));
   return stack_->evaluate(begin(inputs, part),
                           part.of(with_ngrams(pass, inputs)), buckets);
 }
@@ -109,8 +109,8 @@ Streams LanguageModel::outputs(const at::Tensor& tokens, const Pass& pass,
 at::Tensor LanguageModel::attention_input(const at::Tensor& tokens,
                                           const Pass& pass,
                                           int64_t block) const {
-  const auto part = part_of(tokens.size(1));
   const auto inputs = shifted(here(tokens));
+  const auto part = part_of(inputs.size(1));
   const auto x =
       stack_->evaluate(begin(inputs, part), part.of(with_ngrams(pass, inputs)),
                        /*buckets=*/nullptr, block);
@@ -121,16 +121,16 @@ LossSums LanguageModel::evaluate(const at::Tensor& tokens,
                                  const at::Tensor& loss_mask,
                                  const Pass& pass) const {
   const auto wanted = here(tokens);
+  const auto y = outputs(wanted, pass);
   const auto part = part_of(wanted.size(1));
-  return read(head_.loss(outputs(wanted, pass), part.of(wanted),
-                         part.of(here(loss_mask))));
+  return read(head_.loss(y, part.of(wanted), part.of(here(loss_mask))));
 }
 
 at::Tensor LanguageModel::losses(const at::Tensor& tokens,
                                  const Pass& pass) const {
   const auto wanted = here(tokens);
-  return head_.losses(outputs(wanted, pass),
-                      part_of(wanted.size(1)).of(wanted));
+  const auto y = outputs(wanted, pass);
+  return head_.losses(y, part_of(wanted.size(1)).of(wanted));
 }
 
 LossSums LanguageModel::train(const at::Tensor& tokens,
