@@ -25,9 +25,9 @@ TINY = ["--threads", "1"] + [word for setting in (
     "model.successor_fraction=0.5") for word in ("--set", setting)]
 BRIEF = ["--set", "train.steps=2", "--set", "train.warmup=1"]
 BENCH_KEYS = (
-    "bench device dtype layers d_model d_ff heads d_head attention block "
-    "length batch rounds local_window optimizer clip offload parameters "
-    "step_s tokens_per_s peak_bytes captured ranks rank_wait "
+    "bench device dtype layers encoder_layers d_model d_ff heads d_head "
+    "attention block length batch rounds local_window optimizer clip offload "
+    "parameters step_s tokens_per_s peak_bytes captured ranks rank_wait "
     "optimizer_bytes").split()
 
 
@@ -587,6 +587,16 @@ class BenchTest(unittest.TestCase):
             self.assertAlmostEqual(row["tokens_per_s"] * row["step_s"],
                                    2 * row["length"])
             self.assertGreater(row["peak_bytes"], 4 * row["parameters"])
+
+    def test_of_translation_source_and_target_count(self):
+        run = reformer("bench", "train", "--config", "translation-toy",
+                       "--batch", 3, "--repeats", 1, "--json", *TINY[:2])
+        self.assertEqual(run.returncode, 0, run.stderr)
+        row = json.loads(run.stdout)
+        self.assertEqual(row["batch"], 3)
+        self.assertGreater(row["encoder_layers"], 0)
+        self.assertAlmostEqual(row["tokens_per_s"] * row["step_s"],
+                               2 * 3 * row["length"])
 
     def test_a_profile_needs_a_gpu(self):
         run = reformer("bench", "train", "--device", "cpu", "--profile")
