@@ -166,6 +166,8 @@ class InterfaceTest(unittest.TestCase):
         self.assertEqual(texts[8], expected[:-1].decode("utf-8", "replace"))
 
     def test_metrics_count_what_happened(self):
+        # An answer is there a moment before its text is counted.
+        until(lambda: SERVER.metrics()["reformer_texts_running"] == 0)
         before = SERVER.metrics()
         SERVER.complete(prompt="abcd", max_tokens=6)
         until(lambda: SERVER.metrics()["reformer_texts_running"] == 0)
@@ -388,6 +390,7 @@ class ManyTest(unittest.TestCase):
         return connection, connection.getresponse()
 
     def test_a_full_queue_is_said_and_a_client_that_goes_makes_room(self):
+        until(lambda: SERVER.metrics()["reformer_texts_running"] == 0)
         before = SERVER.metrics()
         streams = [self.begin_stream() for _ in range(3)]
         for _, answer in streams:
