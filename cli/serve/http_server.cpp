@@ -706,6 +706,10 @@ void serve_http(const ServedModel& model, Engine& engine,
     for (int i = 0; i < 40 && service.answering() > 0; ++i) {
       std::this_thread::sleep_for(milliseconds(50));
     }
+    // A stop before it listens is not heard: it is said when it does.
+    while (!server.is_running() && !ended) {
+      std::this_thread::sleep_for(milliseconds(10));
+    }
     server.stop();
   });
   server.listen_after_bind();
