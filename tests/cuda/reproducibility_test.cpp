@@ -1,10 +1,12 @@
 // The same bits every time, at the sizes of the configs that people run.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/ones.h>
+#include <ATen/ops/ones_like.h>
 #include <gtest/gtest.h>
 
 #include "reformer/config/config_library.h"
+#include "reformer/model/prediction.h"
 #include "reformer/ops/full_attention.h"
 #include "reformer/train/learner.h"
 #include "tests/support/cases.h"
@@ -15,12 +17,26 @@ namespace {
 const at::Device kGpu(at::kCUDA, 0);
 
 // Like bytes of a text: few are most.
+at::Tensor uneven_tokens(const Config& config, uint64_t seed) {
+  return (normal({batch_rows(config), config.train.length}, seed).pow_(2) * 20)
+      .to(at::kLong)
+      .remainder(config.model.vocabulary);
+}
+
+// Of translation: rows end at different places, sources and targets at others.
 Batch uneven_batch(const Config& config, uint64_t seed) {
-  const auto& train = config.train;
-  const auto tokens = (normal({train.batch, train.length}, seed).pow_(2) * 20)
-                          .to(at::kLong)
-                          .remainder(config.model.vocabulary);
-  return {tokens, at::ones({train.batch, train.length}, at::kBool)};
+  const auto tokens = uneven_tokens(config, seed);
+  if (config.model.encoder_layers == 0) {
+    return {tokens, at::ones_like(tokens, at::kBool)};
+  }
+  const auto row = at::arange(tokens.size(0)).unsqueeze(1);
+  const auto place = at::arange(tokens.size(1)).unsqueeze(0);
+  Batch batch;
+  batch.tokens = tokens;
+  batch.loss_mask = place < tokens.size(1) - row.remainder(7);
+  batch.source = uneven_tokens(config, seed + 1'000'000);
+  batch.source_mask = place < tokens.size(1) - row.remainder(5);
+  return batch;
 }
 
 std::vector<at::Tensor> trained(const Config& config, int64_t steps) {
@@ -68,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Configs, EveryConfig,
 TEST_P(EveryConfig, GivesTheSameBitsTwice) {
   Config config = load_config(GetParam());
   const int64_t tokens =
-      config.train.batch * config.train.length * config.train.accumulate;
+      batch_rows(config) * config.train.length * config.train.accumulate;
   expect_same_bits_twice(config, tokens > 200'000 ? 2 : 4);
 }
 
