@@ -57,10 +57,10 @@ void check(const NextPosition& next, const EarlierPositions& earlier,
           ": the cache reaches ", config.reach,
           " positions, the newest included, not ", farthest, " before it");
   check_vectors(kOp, "q", next.q);
-  require(next.q.sizes() == at::IntArrayRef({config.batch, config.heads, 1,
+  require(next.q.sizes() == at::IntArrayRef({cache.batch(), config.heads, 1,
                                              config.d_head}) &&
               next.q.scalar_type() == config.type,
-          kOp, ": q must be ", at::toString(config.type), " [", config.batch,
+          kOp, ": q must be ", at::toString(config.type), " [", cache.batch(),
           ", ", config.heads, ", 1, ", config.d_head, "], got ",
           at::toString(next.q.scalar_type()), " ", next.q.sizes());
   check_like(kOp, "v", next.v, "q", next.q);
