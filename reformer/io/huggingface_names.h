@@ -1,4 +1,5 @@
-// What files and parameters of Hugging Face's Reformers are called, beside ours.
+// What files and parameters of Hugging Face's Reformers are called, beside
+// ours.
 #pragma once
 
 #include <cstdint>
