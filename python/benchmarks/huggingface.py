@@ -42,7 +42,7 @@ def make():
 
 def imported(given, folder, attention):
     out = folder / attention
-    run(given.program, "import", folder / "theirs", "--out", out,
+    run(given.program, "import", folder / "saved", "--out", out,
         "--attention", attention, "--length", given.length)
     return out / "config.json"
 
@@ -78,7 +78,7 @@ def our_steps(given, config, precision):
 
 def train(given, folder):
     model = make()
-    model.save_pretrained(folder / "theirs")
+    model.save_pretrained(folder / "saved")
     model.cuda().train()
     first = {}
 
@@ -145,7 +145,7 @@ def generate(given, folder):
     if given.threads:
         torch.set_num_threads(given.threads)
     model = make().eval()
-    model.save_pretrained(folder / "theirs")
+    model.save_pretrained(folder / "saved")
     rows = {}
     for attention in ("theirs", "ours"):
         rows[f"reformer, attention {attention}"] = our_tokens(
