@@ -14,6 +14,7 @@
 #include "cli/screen/output.h"
 #include "cli/screen/table.h"
 #include "reformer/base/errors.h"
+#include "reformer/config/config_library.h"
 #include "reformer/device/device.h"
 #include "reformer/generate/decoder.h"
 #include "reformer/generate/sampler.h"
@@ -25,6 +26,8 @@ struct GenerateBench {
   std::vector<int64_t> positions = {1000, 60000};
   int64_t batch = 1;
   int64_t tokens = 64;
+  std::string config_name;  // empty: of the options below
+  std::vector<std::string> assignments;
   Config config;
   std::string device = "auto";
   int64_t threads = 0;
@@ -124,7 +127,12 @@ std::string head(const GenerateBench& options, at::Device device) {
   return text.str();
 }
 
-void bench_generate(const GenerateBench& options) {
+void bench_generate(GenerateBench options) {
+  if (!options.config_name.empty()) {
+    options.config = load_config(options.config_name);
+  }
+  set_values(options.config, options.assignments);
+  check(options.config);
   const auto device = use_machine(options.device, options.threads);
   require(!options.profile || device.is_cuda(),
           "bench generate --profile tells what a GPU does: it needs --device "
@@ -156,10 +164,12 @@ void bench_generate(const GenerateBench& options) {
   }
 }
 
-void add_model_options(CLI::App& app, Config& config) {
-  const auto number = [&app](const char* name, int64_t& value, int64_t least,
-                             const char* help) {
+// A config that is named has all of these.
+void add_model_options(CLI::App& app, Config& config, CLI::Option* named) {
+  const auto number = [&](const char* name, int64_t& value, int64_t least,
+                          const char* help) {
     app.add_option(name, value, help)
+        ->excludes(named)
         ->check(whole_number(least, kMaxLength))
         ->take_last()
         ->type_name("N")
@@ -181,6 +191,7 @@ void add_model_options(CLI::App& app, Config& config) {
            config.model.attention = names;
          },
          "full, full_shared_qk, local or lsh, or a list of them")
+      ->excludes(named)
       ->take_last()
       ->type_name("NAME,...")
       ->default_str(config.model.attention.names());
@@ -211,7 +222,14 @@ void add_bench_generate(CLI::App& bench, Action& action) {
       ->take_last()
       ->type_name("N")
       ->capture_default_str();
-  add_model_options(app, options->config);
+  auto* const config =
+      app.add_option("--config", options->config_name,
+                     "a config's name or file, in place of the options of the "
+                     "model below")
+          ->take_last()
+          ->type_name("CONFIG");
+  add_set_option(app, options->assignments);
+  add_model_options(app, options->config, config);
   add_machine_options(app, options->device, options->threads);
   app.add_flag("--json", options->json, "one JSON object a line on stdout");
   app.add_flag("--profile", options->profile,

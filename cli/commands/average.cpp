@@ -59,10 +59,7 @@ void add_average(CLI::App& app, Action& action) {
                       std::to_string(kLast) + "]")
       ->check(whole_number(1, 1000))
       ->type_name("N");
-  command.add_option("--out", options->out, "folder to make")
-      ->required()
-      ->check(not_empty())
-      ->type_name("DIR");
+  add_new_folder(command, options->out);
   command.callback(
       [options, &action] { action = [options] { run_average(*options); }; });
 }

@@ -42,10 +42,7 @@ void add_export(CLI::App& app, Action& action) {
   command.add_option("DIR", options->directory, "folder of the run")
       ->required()
       ->check(not_empty());
-  command.add_option("--out", options->out, "folder to make")
-      ->required()
-      ->check(not_empty())
-      ->type_name("DIR");
+  add_new_folder(command, options->out);
   command.add_option("--type", options->type, "bfloat16 or float32")
       ->check(one_of({"bfloat16", "float32"}))
       ->type_name("NAME")

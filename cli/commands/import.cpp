@@ -39,10 +39,7 @@ void add_import(CLI::App& app, Action& action) {
                   "where it has one")
       ->required()
       ->check(not_empty());
-  command.add_option("--out", options->out, "folder to make")
-      ->required()
-      ->check(not_empty())
-      ->type_name("DIR");
+  add_new_folder(command, options->out);
   command
       .add_option("--attention", options->attention,
                   "of its LSH layers: theirs (lsh_huggingface), or ours (lsh: "

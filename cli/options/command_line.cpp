@@ -128,6 +128,13 @@ CLI::Validator not_empty() {
   return CLI::Validator(check, "");
 }
 
+void add_new_folder(CLI::App& command, std::string& directory) {
+  command.add_option("--out", directory, "folder to make")
+      ->required()
+      ->check(not_empty())
+      ->type_name("DIR");
+}
+
 std::shared_ptr<CLI::FormatterBase> help_formatter() {
   return std::make_shared<HelpFormatter>();
 }

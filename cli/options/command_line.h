@@ -25,6 +25,9 @@ CLI::Validator number(double least, double most);
 CLI::Validator one_of(std::vector<std::string> names);
 CLI::Validator not_empty();  // of a path
 
+// --out DIR: a folder that the command makes.
+void add_new_folder(CLI::App& command, std::string& directory);
+
 // --help that shows an option as "--heads N" and its default after its purpose.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
 

@@ -3,21 +3,19 @@
 
     python3 python/benchmarks/attention.py [--length 65536] [--device cuda] ...
 
-One line of JSON for each, in one run: `lsh_attention` of this package,
-`reformer bench attention` (--program), torch's scaled_dot_product_attention,
-the LSHSelfAttention of transformers and the one of reformer_pytorch, both
-without projections' share: what is not installed is left out, with a word.
-Times are medians, of the stream on a GPU, however far the host was ahead, as
-the C++ bench takes them. Peers of shared queries and keys hash as ours do.
+A line of JSON for each, in one run: `lsh_attention` of this package and
+`reformer bench attention` (--program) in turn --pairs times, of which medians
+count; torch's scaled_dot_product_attention; the LSHSelfAttention of transformers
+and the one of reformer_pytorch, both without projections' share. What is not
+installed is left out, with a word. Times are medians, of the stream on a GPU,
+however far the host was ahead, as the C++ bench takes them; of what takes
+seconds one pass after one that warms up. Peers of shared queries and keys hash
+as ours do.
 """
 import argparse
-import json
 import math
 import os
-import pathlib
 import statistics
-import subprocess
-import sys
 import time
 
 # Huge pages for tensors, as the program has them; read at the first tensor.
@@ -26,6 +24,8 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 import torch  # noqa: E402
 
 import reformer  # noqa: E402
+
+from rows import add_program, machine, report, run_json, say  # noqa: E402
 
 
 def options():
@@ -45,8 +45,9 @@ def options():
     parser.add_argument("--exact-up-to", type=int, default=16384,
                         help="0: never; on a GPU any length")
     parser.add_argument("--peers-up-to", type=int, default=65536)
-    parser.add_argument("--program", type=pathlib.Path,
-                        default=pathlib.Path("build/reformer"))
+    parser.add_argument("--pairs", type=int, default=3,
+                        help="of the package and the C++ bench in turn")
+    add_program(parser)
     given = parser.parse_args()
     if given.dtype is None:
         given.dtype = "bfloat16" if given.device == "cuda" else "float32"
@@ -74,32 +75,42 @@ def marks(device):
     return mark, seconds
 
 
+SLOW = 4.0  # seconds of a pass that is not repeated
+
+
 def measure(forward, inputs, d_output, device):
-    """Median seconds forward and backward, and the most memory in between."""
+    """Median ms forward and backward; on a GPU the most MiB in between."""
     at_once = 8 if device == "cuda" else 1  # the host stays ahead
     inputs = [x.detach().requires_grad_() for x in inputs]
 
-    def one(mark):
+    def one(mark=lambda: None):
         mark()
         output = forward(*inputs)
         mark()
         torch.autograd.grad(output, inputs, d_output)
         mark()
 
-    one(lambda: None)
-    one(lambda: None)
-    peak = None
+    def warm():
+        begin = time.perf_counter()
+        one()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter() - begin
+
+    slow = warm() > SLOW
+    memory = {}
     if device == "cuda":
-        torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
-        one(lambda: None)
-        torch.cuda.synchronize()
-        peak = torch.cuda.max_memory_allocated() - before
+        warm()
+        memory["peak_mib"] = (torch.cuda.max_memory_allocated() - before) / 2**20
+    elif not slow:
+        warm()
     forward_s, backward_s = [], []
     begin = time.perf_counter()
-    while len(forward_s) < 3 or time.perf_counter() - begin < 2:
-        passes = [marks(device) for _ in range(at_once)]
+    while not forward_s or not slow and (
+            len(forward_s) < 3 or time.perf_counter() - begin < 2):
+        passes = [marks(device) for _ in range(1 if slow else at_once)]
         for mark, _ in passes:
             one(mark)
         for _, seconds in passes:
@@ -107,42 +118,49 @@ def measure(forward, inputs, d_output, device):
             forward_s.append(there)
             backward_s.append(back)
     return {"forward_ms": 1e3 * statistics.median(forward_s),
-            "backward_ms": 1e3 * statistics.median(backward_s),
-            "measurements": len(forward_s), "peak_bytes": peak}
+            "backward_ms": 1e3 * statistics.median(backward_s), **memory}
 
 
-def report(given, what, **more):
-    row = {"bench": "attention", "what": what, "torch": torch.__version__,
-           "device": given.device, "dtype": given.dtype,
-           "length": given.length, "heads": given.heads,
-           "d_head": given.d_head, **more}
-    if given.device == "cuda":
-        row["device_name"] = torch.cuda.get_device_name()
-    print(json.dumps(row), flush=True)
-    return row
-
-
-def say(sentence):
-    print(sentence, file=sys.stderr, flush=True)
+def report_of(given, what, measured):
+    report("attention", what, dtype=given.dtype, length=given.length,
+           rounds=given.rounds, **measured, **machine(given.device))
 
 
 def bench_program(given):
-    if not given.program.is_file():
-        return say(f"{given.program} is not there: without the C++ bench")
-    command = [str(given.program), "bench", "attention", "--json",
-               "--exact-up-to", "0", "--device", given.device,
-               "--dtype", given.dtype, "--length", str(given.length),
-               "--rounds", str(given.rounds), "--heads", str(given.heads),
-               "--d-head", str(given.d_head), "--chunk",
-               str(given.chunk_length)]
-    if given.threads:
-        command += ["--threads", str(given.threads)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        return say(f"the C++ bench: {done.stderr.strip()}")
-    row = json.loads(done.stdout.splitlines()[-1])
-    return report(given, "reformer bench attention (C++)",
-                  rounds=given.rounds, cpp=row)
+    row = run_json(
+        given.program, "bench", "attention", "--exact-up-to", 0, "--device",
+        given.device, "--dtype", given.dtype, "--length", given.length,
+        "--rounds", given.rounds, "--heads", given.heads, "--d-head",
+        given.d_head, "--chunk", given.chunk_length,
+        *(["--threads", given.threads] if given.threads else []))
+    return {"forward_ms": 1e3 * row["forward_s"],
+            "backward_ms": 1e3 * row["backward_s"]}
+
+
+def ours_in_turn(given, qk, v, d_output):
+    step = iter(range(1 << 60))
+    there = given.program.is_file()
+    if not there:
+        say(f"{given.program} is not there: without the C++ bench")
+    python, cpp = [], []
+    for _ in range(given.pairs if there else 1):
+        python.append(measure(
+            lambda qk, v: reformer.lsh_attention(
+                qk, v, rounds=given.rounds, chunk_length=given.chunk_length,
+                seed=next(step)), [qk, v], d_output, given.device))
+        if there:
+            cpp.append(bench_program(given))
+    medians = [{key: statistics.median(row[key] for row in rows)
+                for key in rows[0]} for rows in (python, cpp) if rows]
+    report_of(given, "reformer.lsh_attention (Python)", medians[0])
+    if there:
+        report_of(given, "reformer bench attention (C++)", medians[1])
+        ratios = {f"{name}_ratio": medians[0][f"{name}_ms"]
+                  / medians[1][f"{name}_ms"] for name in ("forward", "backward")}
+        ratios["ratio"] = sum(medians[0][f"{name}_ms"] for name in (
+            "forward", "backward")) / sum(medians[1][f"{name}_ms"] for name in (
+                "forward", "backward"))
+        report_of(given, "Python over C++", ratios)
 
 
 def hugging_face(given, qk, v, d_output):
@@ -174,10 +192,8 @@ def hugging_face(given, qk, v, d_output):
     def flat(x):
         return x.transpose(1, 2).flatten(2).contiguous()
 
-    measured = measure(forward, [flat(qk), flat(v)], flat(d_output),
-                       given.device)
-    return report(given, "transformers LSHSelfAttention",
-                  rounds=given.rounds, **measured)
+    report_of(given, "transformers LSHSelfAttention", measure(
+        forward, [flat(qk), flat(v)], flat(d_output), given.device))
 
 
 def reformer_pytorch(given, qk, v, d_output):
@@ -191,10 +207,9 @@ def reformer_pytorch(given, qk, v, d_output):
     def flat(x):
         return x.flatten(0, 1).contiguous()
 
-    measured = measure(lambda qk, v: layer(qk, v)[0], [flat(qk), flat(v)],
-                       flat(d_output), given.device)
-    return report(given, "reformer_pytorch LSHAttention", rounds=given.rounds,
-                  **measured)
+    report_of(given, "reformer_pytorch LSHAttention", measure(
+        lambda qk, v: layer(qk, v)[0], [flat(qk), flat(v)], flat(d_output),
+        given.device))
 
 
 def main():
@@ -204,20 +219,9 @@ def main():
     qk, v, d_output = (
         torch.randn(1, given.heads, given.length, given.d_head,
                     device=given.device).to(dtype) for _ in range(3))
-    step = iter(range(1 << 60))
-    ours = report(given, "reformer.lsh_attention (Python)",
-                  rounds=given.rounds, **measure(
-                      lambda qk, v: reformer.lsh_attention(
-                          qk, v, rounds=given.rounds,
-                          chunk_length=given.chunk_length, seed=next(step)),
-                      [qk, v], d_output, given.device))
-    cpp = bench_program(given)
-    if cpp:
-        there, back = (ours[f"{name}_ms"] / 1e3 / cpp["cpp"][f"{name}_s"]
-                       for name in ("forward", "backward"))
-        say(f"Python over C++: forward {there:.3f}, backward {back:.3f}")
+    ours_in_turn(given, qk, v, d_output)
     if given.device == "cuda" or given.length <= given.exact_up_to:
-        report(given, "scaled_dot_product_attention", **measure(
+        report_of(given, "scaled_dot_product_attention", measure(
             lambda q, v: torch.nn.functional.scaled_dot_product_attention(
                 q, q, v, is_causal=True), [qk, v], d_output, given.device))
     if given.length <= given.peers_up_to:

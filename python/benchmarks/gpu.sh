@@ -1,55 +1,72 @@
 #!/usr/bin/env bash
 # Everything of the Python package that needs a GPU, on a machine without
-# network: builds program and package by CMake alone, runs the tests with CUDA,
-# and measures.
+# network: runs the tests with CUDA, and measures.
 #
-#   python/benchmarks/gpu.sh OUT [tests] [attention] [train]
+#   python/benchmarks/gpu.sh [--built DIR] OUT [tests] [attention] [train]
+#                            [models]
 #
-# python3 has torch 2.11 with CUDA, for all of it pytest and transformers, too;
-# cmake, ninja and nvcc are there. OUT gets a log and lines of JSON. Without
-# further arguments all three are done.
+# python3 has torch 2.11 with CUDA, for all of it transformers, too. OUT gets a
+# log and lines of JSON of each step; without further arguments the first three
+# are done. Each has a time limit of its own (LIMIT=seconds: another).
+#
+# Without --built, program and package are built here by CMake alone: cmake,
+# ninja and nvcc are there. DIR, built elsewhere, has reformer and
+# tests/huggingface_logits (the programs), python/reformer (the package, as
+# cmake --install --component python writes it), and may have lib (libraries that
+# this machine lacks) and site (Python's pytest, where it has none).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+built=
+if [ "${1:-}" = --built ]; then
+  built=$(realpath "$2")
+  shift 2
+fi
 out=$(mkdir -p "$1" && realpath "$1")
 shift
 wanted=${*:-tests attention train}
-wants() { [[ " $wanted " == *" $1 "* ]]; }
+root=$PWD
 
 torch=$(python3 cmake/find_torch.py)
 [ -n "$torch" ] || { echo "python3 has no torch 2.11" >&2; exit 1; }
 
 # The package, without pip: a library and Python files in one folder. Only the
 # GPU's own machine code: half the time of nvcc.
-architecture=$(python3 -c 'import torch
+build() {
+  local architecture
+  architecture=$(python3 -c 'import torch
 print("%d%d" % torch.cuda.get_device_capability())')
-cmake -S . -B build/python-cmake -G Ninja -DCMAKE_BUILD_TYPE=Release \
-  -DREFORMER_PYTHON=ON -DREFORMER_CUDA=ON -DREFORMER_TORCH="$torch" \
-  -DCMAKE_CUDA_ARCHITECTURES="$architecture-real" >"$out/build.log"
-cmake --build build/python-cmake >>"$out/build.log"
-cmake --install build/python-cmake --component python \
-  --prefix build/python-package >>"$out/build.log"
-export PYTHONPATH=$PWD/build/python-package
+  cmake -S . -B build/python-cmake -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DREFORMER_PYTHON=ON -DREFORMER_CUDA=ON -DREFORMER_TORCH="$torch" \
+    -DCMAKE_CUDA_ARCHITECTURES="$architecture-real"
+  cmake --build build/python-cmake
+  cmake --install build/python-cmake --component python --prefix build/python
+  [ -x build/reformer ] ||
+    cmake --preset release -DREFORMER_TORCH="$torch" \
+      -DCMAKE_CUDA_ARCHITECTURES="$architecture-real"
+  cmake --build --preset release --target cli huggingface_logits
+}
+if [ -z "$built" ]; then
+  build >"$out/build.log"
+  built=$root/build
+fi
+export REFORMER_BUILD=$built PYTHONPATH=$built/python:$built/site
+# Programs that were built elsewhere look for LibTorch there.
+export LD_LIBRARY_PATH=$torch/lib:$built/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
-if [ ! -x build/reformer ]; then
-  cmake --preset release -DREFORMER_TORCH="$torch" \
-    -DCMAKE_CUDA_ARCHITECTURES="$architecture-real" >>"$out/build.log"
-fi
-cmake --build --preset release --target cli huggingface_logits \
-  >>"$out/build.log"
-
-root=$PWD
-if wants tests; then
-  (cd "$out" && REFORMER_BUILD=$root/build python3 -m pytest -q \
-    -p no:cacheprovider "$root/python/tests" 2>&1 | tee "$out/tests.log") ||
-    echo "tests failed: $out/tests.log" >&2
-fi
-if wants attention; then
-  (cd "$out" && python3 "$root/python/benchmarks/attention.py" --device cuda \
-    --program "$root/build/reformer" | tee "$out/attention.jsonl") ||
-    echo "attention.py failed" >&2
-fi
-if wants train; then
-  (cd "$out" && python3 "$root/python/benchmarks/huggingface.py" train \
-    --program "$root/build/reformer" | tee "$out/train.jsonl") ||
-    echo "huggingface.py failed" >&2
-fi
+# step NAME SECONDS COMMAND: what it prints goes to OUT/NAME.log, too.
+step() {
+  local name=$1 limit=${LIMIT:-$2} begin=$SECONDS status=0
+  shift 2
+  [[ " $wanted " == *" $name "* ]] || return 0
+  (cd "$out" && timeout "$limit" "$@") 2>&1 | tee "$out/$name.log" || status=$?
+  [ $status != 124 ] || echo "$name: stopped after $limit s"
+  echo "$name: status $status, $((SECONDS - begin)) s"
+}
+benchmarks=$root/python/benchmarks
+program=(--program "$built/reformer")
+tests=$root/python/tests
+step tests 90 python3 -m pytest -q -p no:cacheprovider "$tests/test_operators.py" \
+  "$tests/test_modules.py" "$tests/test_examples.py" "$tests/test_huggingface.py"
+step attention 60 python3 "$benchmarks/attention.py" --device cuda "${program[@]}"
+step train 80 python3 "$benchmarks/huggingface.py" train "${program[@]}"
+step models 150 python3 "$benchmarks/models.py" "${program[@]}"

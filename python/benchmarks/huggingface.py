@@ -5,23 +5,23 @@ transformers and here?
     python3 python/benchmarks/huggingface.py train [--length 65536]
     python3 python/benchmarks/huggingface.py generate [--length 8192]
 
-train: forward and backward of one sequence on a GPU, seconds and peak memory:
+train: one sequence on a GPU, seconds and peak memory: forward and backward by
 transformers in float32 and bfloat16, and `reformer bench train` of the imported
-model with our attention, whole steps with the optimizer's. generate: tokens a
-second after a prompt of so many bytes, on a CPU. One line of JSON each; needs
-torch, transformers and --program.
+model with our attention and with theirs, whole steps with the optimizer's.
+generate: tokens a second after a prompt of so many bytes, on a CPU: the median
+time between two tokens, in one pass each. A line of JSON for each; needs torch,
+transformers and --program.
 """
 import argparse
-import json
 import pathlib
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 
 import torch
 import transformers
+
+from rows import add_program, machine, report, run, run_json, say
 
 CONFIG = dict(
     attn_layers=["local", "local", "lsh", "local"] * 3, hidden_size=1024,
@@ -34,29 +34,23 @@ CONFIG = dict(
     local_attention_probs_dropout_prob=0.0, tie_word_embeddings=False)
 
 
-def report(what, **more):
-    print(json.dumps({"bench": "huggingface", "what": what,
-                      "torch": torch.__version__,
-                      "transformers": transformers.__version__, **more}),
-          flush=True)
-
-
 def make():
     torch.manual_seed(0)
     return transformers.ReformerModelWithLMHead(
         transformers.ReformerConfig(**CONFIG))
 
 
-def program(given, *arguments):
-    done = subprocess.run([str(given.program), *map(str, arguments)],
-                          capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(done.stderr.strip())
-    return done.stdout
+def imported(given, folder, attention):
+    out = folder / attention
+    run(given.program, "import", folder / "saved", "--out", out,
+        "--attention", attention, "--length", given.length)
+    return out / "config.json"
 
 
-def their_steps(given, dtype):
-    model = make().cuda().train()
+# --- train -------------------------------------------------------------------
+
+
+def their_steps(given, model, dtype):
     tokens = torch.randint(2, 258, (1, given.length), device="cuda")
     times = []
     torch.cuda.reset_peak_memory_stats()
@@ -69,85 +63,101 @@ def their_steps(given, dtype):
         torch.cuda.synchronize()
         times.append(time.perf_counter() - begin)
         model.zero_grad(set_to_none=True)
-    report("transformers, forward and backward", dtype=str(dtype),
-           length=given.length, step_s=statistics.median(times[1:]),
-           peak_gib=torch.cuda.max_memory_allocated() / 2**30,
-           device_name=torch.cuda.get_device_name())
-    del model, loss
-    torch.cuda.empty_cache()
+    return {"step_s": statistics.median(times[1:]),
+            "peak_gib": torch.cuda.max_memory_allocated() / 2**30}
 
 
-def train(given):
-    for dtype in (torch.float32, torch.bfloat16):
+def our_steps(given, config, precision):
+    row = run_json(given.program, "bench", "train", "--config", config,
+                   "--batch", 1, "--length", given.length, "--device", "cuda",
+                   "--repeats", given.repeats, "--set",
+                   f"train.precision={precision}", "--set",
+                   "train.optimizer=adafactor")
+    return {"step_s": row["step_s"], "peak_gib": row["peak_bytes"] / 2**30}
+
+
+def train(given, folder):
+    model = make()
+    model.save_pretrained(folder / "saved")
+    model.cuda().train()
+    first = {}
+
+    def measured(what, precision, measure):
         try:
-            their_steps(given, dtype)
+            row = measure()
         except (RuntimeError, torch.OutOfMemoryError) as error:
-            report("transformers, forward and backward", dtype=str(dtype),
-                   length=given.length, fault=str(error).splitlines()[0])
-    for attention in ("ours", "theirs"):
-        with tempfile.TemporaryDirectory() as folder:
-            folder = pathlib.Path(folder)
-            make().save_pretrained(folder / "theirs")
-            program(given, "import", folder / "theirs", "--out",
-                    folder / "ours", "--attention", attention, "--length",
-                    given.length)
-            for precision in ("bfloat16", "float32"):
-                done = subprocess.run(
-                    [str(given.program), "bench", "train", "--config",
-                     str(folder / "ours" / "config.json"), "--batch", "1",
-                     "--length", str(given.length), "--device", "cuda",
-                     "--json", "--set", f"train.precision={precision}",
-                     "--set", "train.optimizer=adafactor"],
-                    capture_output=True,
-                    text=True)
-                if done.returncode != 0:
-                    report("reformer bench train", attention=attention,
-                           precision=precision, fault=done.stderr.strip())
-                    continue
-                report("reformer bench train", attention=attention,
-                       precision=precision,
-                       row=json.loads(done.stdout.splitlines()[-1]))
+            row = {"fault": str(error).splitlines()[0]}
+        first.update(first or row)
+        if "step_s" in first and "step_s" in row:
+            row |= {"times_faster": first["step_s"] / row["step_s"],
+                    "times_less_memory": first["peak_gib"] / row["peak_gib"]}
+        report("huggingface train", what, precision=precision,
+               length=given.length, **row, **machine("cuda"))
+
+    for name in ("float32", "bfloat16"):
+        measured("transformers", name, lambda: their_steps(
+            given, model, getattr(torch, name)))
+    model = model.cpu()
+    torch.cuda.empty_cache()
+    for attention, precisions in (("ours", ("bfloat16", "float32")),
+                                  ("theirs", ("bfloat16",))):
+        config = imported(given, folder, attention)
+        for name in precisions:
+            measured(f"reformer, attention {attention}", name,
+                     lambda: our_steps(given, config, name))
 
 
-def generate(given):
+# --- generate ----------------------------------------------------------------
+
+
+class Clock(transformers.StoppingCriteria):
+    """When each token was there; stops nothing."""
+
+    def __init__(self):
+        self.times = [time.perf_counter()]
+
+    def __call__(self, tokens, scores, **more):
+        self.times.append(time.perf_counter())
+        return torch.zeros(len(tokens), dtype=torch.bool)
+
+
+def their_tokens(given, model):
+    # The first token is the start's, as in training; the prompt is of bytes.
+    tokens = torch.randint(2, 258, (1, given.length))
+    tokens[0, 0] = 0
+    clock = Clock()
+    model.generate(tokens, attention_mask=torch.ones_like(tokens),
+                   do_sample=False, max_new_tokens=given.their_tokens + 1,
+                   use_cache=True, eos_token_id=None,
+                   stopping_criteria=[clock])
+    prompt_s, *token_s = [b - a for a, b in zip(clock.times, clock.times[1:])]
+    return {"token_s": statistics.median(token_s), "prompt_s": prompt_s}
+
+
+def our_tokens(given, config):
+    row = run_json(given.program, "bench", "generate", "--config", config,
+                   "--position", given.length, "--tokens", given.tokens,
+                   "--device", "cpu", "--threads", given.threads)
+    return {"token_s": row["token_s"], "prompt_s": row["read_s"]}
+
+
+def generate(given, folder):
     if given.threads:
         torch.set_num_threads(given.threads)
-    text = (b"Attention is all that is asked here, and bytes are letters. "
-            * (given.length // 40))[:given.length]
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        model = make().eval()
-        model.save_pretrained(folder / "theirs")
-        (folder / "prompt").write_bytes(text)
-        for attention in ("ours", "theirs"):
-            out = folder / attention / "run"
-            program(given, "import", folder / "theirs", "--out", out,
-                    "--attention", attention)
-            rows = []  # what a token takes is the difference of two lengths
-            for count in (4, 4 + given.tokens):
-                begin = time.perf_counter()
-                made = json.loads(program(
-                    given, "generate", out, "--prompt-file",
-                    folder / "prompt", "--length", count, "--temperature", 0,
-                    "--device", "cpu", "--json", "--threads", given.threads))
-                rows.append((time.perf_counter() - begin, made["tokens"]))
-            seconds = rows[1][0] - rows[0][0]
-            report("reformer generate", attention=attention,
-                   length=given.length, tokens=rows[1][1] - rows[0][1],
-                   tokens_per_s=(rows[1][1] - rows[0][1]) / seconds,
-                   prompt_s=rows[0][0])
-        tokens = torch.tensor([[0] + [byte + 2 for byte in text]])
-        times = []
-        for count in (1, 1 + given.their_tokens):
-            begin = time.perf_counter()
-            model.generate(tokens, attention_mask=torch.ones_like(tokens),
-                           do_sample=False, max_new_tokens=count,
-                           use_cache=True, eos_token_id=None)
-            times.append(time.perf_counter() - begin)
-        report("transformers generate", length=given.length,
-               tokens=given.their_tokens,
-               tokens_per_s=given.their_tokens / (times[1] - times[0]),
-               prompt_s=times[0])
+    model = make().eval()
+    model.save_pretrained(folder / "saved")
+    rows = {}
+    for attention in ("theirs", "ours"):
+        rows[f"reformer, attention {attention}"] = our_tokens(
+            given, imported(given, folder, attention))
+    if given.their_tokens:
+        rows["transformers"] = their_tokens(given, model)
+    for what, row in rows.items():
+        theirs = rows.get("transformers", row)
+        report("huggingface generate", what, position=given.length,
+               tokens_per_s=1 / row["token_s"], prompt_s=row["prompt_s"],
+               times_faster=theirs["token_s"] / row["token_s"],
+               **machine("cpu"))
 
 
 def main():
@@ -158,16 +168,19 @@ def main():
     parser.add_argument("--length", type=int, default=None)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=64)
-    parser.add_argument("--their-tokens", type=int, default=8)
+    parser.add_argument("--their-tokens", type=int, default=8,
+                        help="0: without transformers")
     parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--program", type=pathlib.Path,
-                        default=pathlib.Path("build/reformer"))
+    add_program(parser)
     given = parser.parse_args()
     if given.length is None:
         given.length = 65536 if given.what == "train" else 8192
     if not given.program.is_file():
-        sys.exit(f"{given.program}: no such program; build it with `make`")
-    {"train": train, "generate": generate}[given.what](given)
+        parser.error(f"{given.program}: no such program; build it with `make`")
+    say(f"torch {torch.__version__}, transformers {transformers.__version__}")
+    with tempfile.TemporaryDirectory() as folder:
+        {"train": train, "generate": generate}[given.what](
+            given, pathlib.Path(folder))
 
 
 if __name__ == "__main__":

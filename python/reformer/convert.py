@@ -3,6 +3,7 @@ DIR/pytorch_model.bin, for `reformer import`, which reads no pickles."""
 from __future__ import annotations
 
 import pathlib
+import pickle
 import sys
 
 import torch
@@ -21,7 +22,11 @@ def convert(folder: pathlib.Path) -> pathlib.Path:
     if target.exists():
         raise ValueError(f"{target}: exists already")
     # Tensors alone: a pickle of anything else could run a stranger's code.
-    state = torch.load(source, map_location="cpu", weights_only=True)
+    try:
+        state = torch.load(source, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        raise ValueError(f"{source}: holds no weights that can be read safely: "
+                         f"{str(error).splitlines()[0]}") from None
     save_file({name: value.contiguous().clone()
                for name, value in state.items()}, target,
               metadata={"format": "pt"})

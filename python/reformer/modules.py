@@ -68,11 +68,13 @@ class LSHAttention(nn.Module):
             seed = int(torch.randint(_MOST_SEEDS, ()))
         hashes = {"rounds": self.rounds, "chunk_length": self.chunk_length,
                   "n_buckets": self.n_buckets, "seed": seed}
+        buckets = None
+        if _kept.active():
+            buckets = _kept.buckets(lambda: lsh_buckets(qk, **hashes))
         attended = lsh_attention(
             qk, v, local_window=self.local_window, window=self.window,
             causal=self.causal, successor_heads=self.successor_heads,
-            mask=mask, buckets=_kept.buckets(lambda: lsh_buckets(qk, **hashes)),
-            **hashes)
+            mask=mask, buckets=buckets, **hashes)
         return self.output(attended.transpose(1, 2).flatten(2))
 
     def extra_repr(self) -> str:

@@ -123,6 +123,10 @@ class _Reversible(torch.autograd.Function):
         return d1, d2, None, None, *(sums.get(p) for p in parameters)
 
 
+# What a trace would keep of a tape is not there in the backward pass.
+_apply = torch.compiler.disable(_Reversible.apply)
+
+
 class ReversibleSequence(nn.Module):
     """Blocks y1 = x1 + f(x2), y2 = x2 + g(y1), one after the other, whose
     memory does not grow with their number.
@@ -132,6 +136,8 @@ class ReversibleSequence(nn.Module):
     rebuilds every block's input from its output and evaluates f and g once
     more, with the same dropout, autocast and hashes. Rebuilt inputs equal the
     first ones but for rounding: compute in float32 or wider between blocks.
+    Under ``torch.compile`` it runs as it is; compile each f and g instead
+    (``block.f.compile()``).
 
     Args:
         blocks: pairs (f, g) of modules of your own that map
@@ -156,5 +162,4 @@ class ReversibleSequence(nn.Module):
                 f"got {tuple(x1.shape)} and {tuple(x2.shape)}")
         arguments = (f_arguments or {}, g_arguments or {})
         parameters = list(dict.fromkeys(_parameters(self)))
-        return _Reversible.apply(x1, x2, list(self.blocks), arguments,
-                                 *parameters)
+        return _apply(x1, x2, list(self.blocks), arguments, *parameters)

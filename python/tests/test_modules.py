@@ -1,4 +1,6 @@
 """reformer.LSHAttention and reformer.ReversibleSequence."""
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -100,6 +102,71 @@ def test_each_branch_is_evaluated_twice_and_keeps_nothing():
     assert len(activations) == 2  # the outputs, whatever the number of blocks
     (y1 + y2).sum().backward()
     assert all(f.calls == g.calls == 2 for f, g in blocks)
+
+
+def test_no_input_of_a_branch_outlives_the_forward_pass():
+    """But the last one, which is an output."""
+    seen = []
+    blocks = [(Counting(), Counting()) for _ in range(4)]
+    for branch in (branch for block in blocks for branch in block):
+        branch.register_forward_pre_hook(
+            lambda _, inputs: seen.append(weakref.ref(inputs[0])))
+    model = reformer.ReversibleSequence(blocks)
+    x = normal(2, LENGTH, WIDTH).requires_grad_()
+    outputs = model(x * 1, x * 2)
+    alive = [ref() for ref in seen if ref() is not None]
+    assert len(seen) == 8 and len(outputs) == 2
+    assert {t.data_ptr() for t in alive} <= {t.data_ptr() for t in outputs}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_memory_does_not_grow_with_the_number_of_blocks():
+    x = normal(1, 2048, WIDTH, device="cuda").requires_grad_()
+
+    def peak(blocks):
+        model = sequence(blocks).to("cuda")
+        sum(model(x, x)).sum().backward()  # gradients are there now
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        sum(model(x, x)).sum().backward()
+        return torch.cuda.max_memory_allocated() - before
+
+    parameters = sum(4 * p.numel() for p in sequence(6).parameters())
+    buckets = 6 * 2 * 2 * 2048 * 2  # of layers, heads, rounds, uint16
+    assert peak(8) - peak(2) < parameters + 2 * buckets
+
+
+def losses(model, x):
+    x = x.detach().requires_grad_()
+    model.zero_grad()
+    torch.manual_seed(3)
+    y1, y2 = model(x, x)
+    (y1 * y2).sum().backward()
+    return [x.grad] + [p.grad for p in model.parameters()]
+
+
+@pytest.mark.parametrize("what", ["model", "branches"])
+def test_compiled_gradients_are_the_same(what):
+    """Of the whole model, which then runs as it is, and of each f and g."""
+    torch.compiler.reset()
+    model, x = sequence(blocks=2), normal(1, LENGTH, WIDTH)
+    expected = losses(model, x)
+    compiled = model
+    if what == "model":
+        compiled = torch.compile(model, backend="aot_eager")
+    for block in model.blocks if what == "branches" else ():
+        block.f.compile(backend="aot_eager")
+        block.g.compile(backend="aot_eager")
+    for ours, theirs in zip(losses(compiled, x), expected):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_a_layer_alone_compiles_whole():
+    torch.compiler.reset()
+    attention, x = Attention().eval(), normal(1, LENGTH, WIDTH)
+    compiled = torch.compile(attention, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), attention(x))
 
 
 def test_rebuilt_inputs_use_the_buckets_of_the_first_pass(monkeypatch):

@@ -291,6 +291,13 @@ def test_mistakes_are_value_errors_with_a_sentence(arguments, sentence):
         reformer.lsh_attention(qk, v, **arguments)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_float64_is_refused_by_name_on_a_gpu():
+    qk, v = problem("cuda", torch.float64)
+    with pytest.raises(ValueError, match="bfloat16 on CUDA"):
+        reformer.lsh_attention(qk, v)
+
+
 def test_wrong_shapes_are_named():
     qk, v = problem()
     with pytest.raises(ValueError, match="v must have the sizes of q"):

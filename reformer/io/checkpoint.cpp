@@ -13,6 +13,7 @@
 #include "reformer/io/checkpoint_state.h"
 #include "reformer/io/finite.h"
 #include "reformer/io/safetensors.h"
+#include "reformer/io/unfinished_folder.h"
 
 namespace reformer {
 
@@ -43,40 +44,6 @@ bool was_best(const fs::path& run, int64_t step) {
   const auto found = checkpoint_of(run, step);
   return found && is_best(*found);
 }
-
-// A folder that is filled beside `path` and then takes its place.
-class UnfinishedFolder {
- public:
-  explicit UnfinishedFolder(const fs::path& path)
-      : path_(path), unfinished_(unfinished_name(path)) {
-    fs::create_directory(unfinished_);
-  }
-  ~UnfinishedFolder() {
-    std::error_code ignored;
-    fs::remove_all(unfinished_, ignored);
-  }
-  UnfinishedFolder(const UnfinishedFolder&) = delete;
-  UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
-
-  const fs::path& path() const { return unfinished_; }
-
-  // No rename replaces a folder that is not empty, so the old one steps aside
-  // under a name that loading knows.
-  void commit() {
-    const fs::path replaced = replaced_name(path_);
-    if (fs::exists(path_)) {
-      if (fs::exists(replaced)) remove_folder(replaced);
-      fs::rename(path_, replaced);
-    }
-    fs::rename(unfinished_, path_);
-    sync_folder(path_.parent_path());
-    if (fs::exists(replaced)) remove_folder(replaced);
-  }
-
- private:
-  fs::path path_;
-  fs::path unfinished_;
-};
 
 using Files = std::vector<std::pair<std::string, std::vector<NamedTensor>>>;
 
@@ -240,9 +207,6 @@ void export_model(const std::string& directory, const Checkpoint& trained,
                   at::ScalarType type, int64_t most_bytes) {
   const Checkpoint checkpoint = without_paths(trained);
   with_errors([&] {
-    const fs::path path(directory);
-    require(!fs::exists(path), directory,
-            ": exists already; choose another folder");
     std::vector<NamedTensor> rounded;
     for (const auto& [name, value] : checkpoint.parameters) {
       rounded.push_back({name, value.detach().to(type)});
@@ -251,15 +215,14 @@ void export_model(const std::string& directory, const Checkpoint& trained,
     require(wrong.empty(), "export: ", wrong, " holds numbers too large for ",
             type, "; give --type float32");
     const auto files = parameter_files(rounded, most_bytes);
-    if (path.has_parent_path()) fs::create_directories(path.parent_path());
-    UnfinishedFolder folder(fs::absolute(path));
-    write_checkpoint(folder.path(), checkpoint, files, /*best=*/false);
-    write_file_atomically(folder.path() / kConfigFile,
-                          config_to_json(checkpoint.config) + "\n");
-    if (files.size() > 1) {
-      write_file_atomically(folder.path() / kIndexFile, index_of(files));
-    }
-    folder.commit();
+    make_folder(directory, [&](const fs::path& folder) {
+      write_checkpoint(folder, checkpoint, files, /*best=*/false);
+      write_file_atomically(folder / kConfigFile,
+                            config_to_json(checkpoint.config) + "\n");
+      if (files.size() > 1) {
+        write_file_atomically(folder / kIndexFile, index_of(files));
+      }
+    });
   });
 }
 

@@ -33,11 +33,11 @@ Checkpoint import_huggingface(const std::string& folder,
 // are.
 Config with_our_attention(Config config);
 
-// Writes a folder that `transformers` loads as ReformerModelWithLMHead. Throws
-// Error where the folder exists, or the model has what theirs have not.
-// Importing it gives the same parameters, and for widths that are powers of 4
-// the same bits: theirs have sqrt(d_model) within the embedding.
-void export_huggingface(const std::string& folder,
+// Writes a folder that `transformers` loads as ReformerModelWithLMHead, whole
+// or not at all. Throws Error where it exists, or the model has what theirs
+// have not. Importing it gives the same parameters, and for widths that are
+// powers of 4 the same bits: theirs have sqrt(d_model) within the embedding.
+void export_huggingface(const std::string& directory,
                         const Checkpoint& checkpoint);
 
 }  // namespace reformer

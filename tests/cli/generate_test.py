@@ -272,6 +272,17 @@ class BenchTest(unittest.TestCase):
             self.assertEqual(list(row), BENCH_KEYS)
             self.assertGreater(row["token_s"], 0)
 
+    def test_a_config_says_all_of_the_model(self):
+        options = ("bench", "generate", "--json", "--position", "9",
+                   "--tokens", 1, "--threads", 1, "--config", "duplication")
+        run = reformer(*options, "--set", "lsh.rounds=3")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        row = json.loads(run.stdout)
+        self.assertEqual((row["d_model"], row["rounds"]), (256, 3))
+        refused = reformer(*options, "--layers", 2)
+        self.assertEqual(refused.returncode, 1, refused.stdout)
+        self.assertIn("--layers", refused.stderr)
+
 
 if __name__ == "__main__":
     PROGRAM = sys.argv.pop(1)

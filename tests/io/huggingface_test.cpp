@@ -4,6 +4,7 @@
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -141,6 +142,23 @@ TEST(Huggingface, MissingFilesAreNamed) {
       << fault();
   fs::remove(path + "/config.json");
   EXPECT_NE(fault().find("has no config.json"), std::string::npos) << fault();
+}
+
+TEST(Huggingface, WeightsThatAreNotFiniteAreNamed) {
+  const TemporaryFolder folder;
+  auto checkpoint = some_reformer();
+  for (auto& [name, value] : checkpoint.parameters) {
+    if (name == "head.bias") value[0] = std::nan("");
+  }
+  export_huggingface(folder / "model", checkpoint);
+  try {
+    import_huggingface(folder / "model", {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("lm_head.bias holds NaN"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(Huggingface, WhatTheirsHaveNotIsNotExported) {

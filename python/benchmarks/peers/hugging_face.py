@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How fast does Hugging Face's Reformer train on a CPU?
 
-    python3 bench/peers/hugging_face.py [--threads 2]
-    python3 bench/peers/hugging_face.py --layers 3 --d-model 512 --d-ff 2048 \\
+    python3 python/benchmarks/peers/hugging_face.py [--threads 2]
+    python3 python/benchmarks/peers/hugging_face.py --layers 3 --d-model 512 --d-ff 2048 \\
         --heads 8 --length 16384 --batch 1 --vocabulary 256 --repeats 1
 
 Whole training steps of ReformerModelWithLMHead in float32 with torch's

@@ -2,7 +2,7 @@
 """How fast does an ordinary decoder with exact attention train, as a user of
 PyTorch would write it?
 
-    python3 bench/peers/exact_decoder.py [--length 65536] [--batch 1] ...
+    python3 python/benchmarks/peers/exact_decoder.py [--length 65536] [--batch 1] ...
 
 Layer norm before each part, torch's scaled_dot_product_attention (cuDNN's on a
 GPU), GELU, bf16 autocast on float32 parameters, activation checkpointing of
