@@ -20,6 +20,21 @@ function(precompile target)
   endif()
   list(TRANSFORM ARGN REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>")
   target_precompile_headers(${target} PRIVATE ${ARGN})
+  preprocess_precompiled(${target})
+endfunction()
+
+# precompile_as(<target> <other>): by the header of `other`, which is compiled
+# with the same options.
+function(precompile_as target other)
+  if(NOT REFORMER_PRECOMPILE)
+    return()
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${other})
+  preprocess_precompiled(${target})
+endfunction()
+
+# What ccache asks of g++.
+function(preprocess_precompiled target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE
       "$<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>")

@@ -136,8 +136,8 @@ AttentionMeasurement measure_lsh(const BenchOptions& options,
   return measured;
 }
 
-std::string head(const AttentionOptions& options, at::Device device,
-                 const std::string& exact) {
+std::string attention_head(const AttentionOptions& options, at::Device device,
+                           const std::string& exact) {
   return "LSH and exact attention: " + options.describe(device) + "\n" +
          describe_machine(device) + "\nexact: LibTorch's SDPA, " + exact +
          "\n\n" + attention_table_head();
@@ -147,9 +147,10 @@ void bench_attention(const AttentionOptions& options) {
   const at::Device device = options.prepare();
   const auto sample = bench_data(options, /*length=*/64, device).qk;
   Report report(options.json);
-  report.text(head(options, device,
-                   full_attention_kernel(sample, sample, /*causal=*/true,
-                                         GradientSums::kNondeterministic)));
+  report.text(
+      attention_head(options, device,
+                     full_attention_kernel(sample, sample, /*causal=*/true,
+                                           GradientSums::kNondeterministic)));
   for (const int64_t length : options.lengths) {
     const std::string what = "length " + std::to_string(length) + ": ";
     const BenchData data = bench_data(options, length, device);

@@ -8,7 +8,7 @@ namespace reformer::cli {
 namespace {
 
 // Groups are written across the border of their two columns.
-const std::vector<Column> kColumns = {
+const std::vector<Column> kAttentionColumns = {
     {7, "", "length"},         {7, "", "rounds"},             //
     {9, "LSH,", "forward"},    {9, " ms      ", "backward"},  //
     {10, "exact,", "forward"}, {9, " ms      ", "backward"},  //
@@ -54,7 +54,7 @@ std::string attention_json(const BenchOptions& options,
   return json.dump() + "\n";
 }
 
-std::string attention_table_head() { return table_head(kColumns); }
+std::string attention_table_head() { return table_head(kAttentionColumns); }
 
 std::string attention_table_row(const BenchOptions& options,
                                 const AttentionMeasurement& measured) {
@@ -69,7 +69,7 @@ std::string attention_table_row(const BenchOptions& options,
       double(options.batch * options.heads) *
       double(measured.length * options.d_head);
   return table_row(
-      kColumns,
+      kAttentionColumns,
       {std::to_string(measured.length), std::to_string(measured.config.rounds),
        milliseconds(lsh.forward_s), milliseconds(lsh.backward_s),
        if_exact(milliseconds(time.forward_s)),

@@ -82,8 +82,8 @@ void time_tokens(const GenerateBench& options, std::vector<Reader>& readers,
   }
 }
 
-std::string json_row(const GenerateBench& options, const Placement& placement,
-                     const Reader& reader) {
+std::string generate_row(const GenerateBench& options,
+                         const Placement& placement, const Reader& reader) {
   const auto& config = options.config;
   const double token_s = median(reader.token_s);
   nlohmann::ordered_json json;
@@ -108,13 +108,13 @@ std::string json_row(const GenerateBench& options, const Placement& placement,
   return json.dump() + "\n";
 }
 
-const std::vector<Column> kColumns = {{9, "", "position"},
-                                      {10, "ms a", "token"},
-                                      {10, "tokens", "a second"},
-                                      {10, "times", "the first"},
-                                      {12, "read up to", "there, s"}};
+const std::vector<Column> kGenerateColumns = {{9, "", "position"},
+                                              {10, "ms a", "token"},
+                                              {10, "tokens", "a second"},
+                                              {10, "times", "the first"},
+                                              {12, "read up to", "there, s"}};
 
-std::string head(const GenerateBench& options, at::Device device) {
+std::string generate_head(const GenerateBench& options, at::Device device) {
   const auto& c = options.config;
   std::ostringstream text;
   text << "Generating: " << c.model.layers << " layers " << c.model.d_model
@@ -123,7 +123,7 @@ std::string head(const GenerateBench& options, at::Device device) {
        << c.lsh.rounds << ", chunk " << c.lsh.chunk_length << ", local window "
        << c.lsh.local_window << ", made for texts of " << c.train.length << "\n"
        << describe_machine(device) << "\n\n"
-       << table_head(kColumns);
+       << table_head(kGenerateColumns);
   return text.str();
 }
 
@@ -141,7 +141,7 @@ void bench_generate(GenerateBench options) {
       options.config,
       placement_for_use(device, options.config.train.precision));
   Report report(options.json);
-  report.text(head(options, device));
+  report.text(generate_head(options, device));
   Sampler sampler({});
   std::vector<Reader> readers;
   for (const int64_t position : options.positions) {
@@ -153,11 +153,12 @@ void bench_generate(GenerateBench options) {
   const double first_s = median(readers.front().token_s);
   for (const auto& reader : readers) {
     const double token_s = median(reader.token_s);
-    report.text(table_row(
-        kColumns, {std::to_string(reader.position), milliseconds(token_s),
+    report.text(
+        table_row(kGenerateColumns,
+                  {std::to_string(reader.position), milliseconds(token_s),
                    fixed(double(options.batch) / token_s, 0),
                    fixed(token_s / first_s, 2, "x"), fixed(reader.read_s, 2)}));
-    report.json(json_row(options, model.placement(), reader));
+    report.json(generate_row(options, model.placement(), reader));
   }
   if (options.profile) {
     report.text(kernel_profile([&] { take_token(readers.back(), sampler); }));
@@ -165,7 +166,7 @@ void bench_generate(GenerateBench options) {
 }
 
 // A config that is named has all of these.
-void add_model_options(CLI::App& app, Config& config, CLI::Option* named) {
+void add_generate_options(CLI::App& app, Config& config, CLI::Option* named) {
   const auto number = [&](const char* name, int64_t& value, int64_t least,
                           const char* help) {
     app.add_option(name, value, help)
@@ -229,7 +230,7 @@ void add_bench_generate(CLI::App& bench, Action& action) {
           ->take_last()
           ->type_name("CONFIG");
   add_set_option(app, options->assignments);
-  add_model_options(app, options->config, config);
+  add_generate_options(app, options->config, config);
   add_machine_options(app, options->device, options->threads);
   app.add_flag("--json", options->json, "one JSON object a line on stdout");
   app.add_flag("--profile", options->profile,

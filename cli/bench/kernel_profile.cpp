@@ -57,7 +57,7 @@ std::vector<KernelTime> longest_first(
   return kernels;
 }
 
-const std::vector<Column> kColumns = {
+const std::vector<Column> kKernelColumns = {
     {10, "", "ms"}, {8, "", "share"}, {8, "", "calls"}};
 
 }  // namespace
@@ -81,14 +81,14 @@ std::string kernel_profile(const std::function<void()>& work) {
     calls += kernel.calls;
   }
   std::ostringstream text;
-  text << "\n" << table_head(kColumns);
+  text << "\n" << table_head(kKernelColumns);
   constexpr size_t kShown = 32;
   for (size_t i = 0; i < std::min(kernels.size(), kShown); ++i) {
     const auto& kernel = kernels[i];
     std::string row =
-        table_row(kColumns, {milliseconds(kernel.seconds),
-                             fixed(100 * kernel.seconds / busy, 1, "%"),
-                             std::to_string(kernel.calls)});
+        table_row(kKernelColumns, {milliseconds(kernel.seconds),
+                                   fixed(100 * kernel.seconds / busy, 1, "%"),
+                                   std::to_string(kernel.calls)});
     row.pop_back();
     text << row << "  " << kernel.name << "\n";
   }

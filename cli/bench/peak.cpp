@@ -121,7 +121,7 @@ std::string peak_json(const BenchOptions& options, const PeakMeasurement& m) {
   return json.dump() + "\n";
 }
 
-const std::vector<Column> kColumns = {
+const std::vector<Column> kPeakColumns = {
     {7, "", "length"}, {7, "", "rounds"},          {9, "scores", "a query"},
     {9, "", "ms"},     {9, "forward", "GFLOP/s"},  {7, "", "share"},
     {9, "", "ms"},     {9, "backward", "GFLOP/s"}, {7, "", "share"}};
@@ -135,13 +135,13 @@ std::string peak_table_row(const PeakMeasurement& m) {
     cells.push_back(fixed(kernel.gflops, 1));
     cells.push_back(fixed(100 * kernel.gflops / m.matmul_gflops, 0, "%"));
   }
-  return table_row(kColumns, cells);
+  return table_row(kPeakColumns, cells);
 }
 
-std::string head(const BenchOptions& options, double peak) {
+std::string peak_head(const BenchOptions& options, double peak) {
   return "The attention kernel alone: " + options.describe(at::kCPU) + "\n" +
          describe_machine() + "\npeak: matmul (at::mm, float32), " +
-         fixed(peak, 1, " GFLOP/s") + "\n\n" + table_head(kColumns);
+         fixed(peak, 1, " GFLOP/s") + "\n\n" + table_head(kPeakColumns);
 }
 
 void bench_peak(const BenchOptions& options) {
@@ -149,7 +149,7 @@ void bench_peak(const BenchOptions& options) {
   Report report(options.json);
   report.progress("matmul");
   const double peak = matmul_gflops(options.repeats);
-  report.text(head(options, peak));
+  report.text(peak_head(options, peak));
   for (const int64_t length : options.lengths) {
     for (const int64_t rounds : options.rounds) {
       report.progress("length " + std::to_string(length) +

@@ -43,8 +43,8 @@ Config config_of(const TrainBench& options, int64_t length) {
   return config;
 }
 
-std::string json_row(const Config& config, at::Device device,
-                     const StepMeasurement& measured) {
+std::string train_row(const Config& config, at::Device device,
+                      const StepMeasurement& measured) {
   const auto compute = placement_on(device, config.train.precision).compute;
   nlohmann::ordered_json json;
   json["bench"] = "train";
@@ -76,11 +76,12 @@ std::string json_row(const Config& config, at::Device device,
   return json.dump() + "\n";
 }
 
-const std::vector<Column> kColumns = {
+const std::vector<Column> kTrainColumns = {
     {8, "", "length"},    {7, "", "batch"},           {12, "", "parameters"},
     {10, "ms a", "step"}, {10, "tokens", "a second"}, {10, "peak", "GiB"}};
 
-std::string head(const Config& config, at::Device device, const World* world) {
+std::string train_head(const Config& config, at::Device device,
+                       const World* world) {
   std::ostringstream text;
   text << "Training steps: ";
   if (config.model.encoder_layers > 0) {
@@ -95,28 +96,28 @@ std::string head(const Config& config, at::Device device, const World* world) {
        << config.train.optimizer << "\n"
        << describe_machine(device);
   if (world != nullptr) text << ", " << world->ranks().size << " ranks";
-  text << "\n\n" << table_head(kColumns);
+  text << "\n\n" << table_head(kTrainColumns);
   return text.str();
 }
 
 void bench_lengths(const TrainBench& options, at::Device device,
                    const std::vector<int64_t>& lengths, World* world) {
   Report report(options.json);
-  report.text(head(config_of(options, lengths.front()), device, world));
+  report.text(train_head(config_of(options, lengths.front()), device, world));
   for (const int64_t length : lengths) {
     const Config config = config_of(options, length);
     report.progress("length " + std::to_string(config.train.length));
     const auto measured =
         measure_step(config, device, options.repeats, options.profile, world);
     report.text(table_row(
-        kColumns,
+        kTrainColumns,
         {std::to_string(config.train.length),
          std::to_string(batch_rows(config)),
          std::to_string(measured.parameters), milliseconds(measured.step_s),
          fixed(measured.tokens_per_s, 0),
          fixed(double(measured.peak_bytes) / (1 << 30), 2)}));
     report.text(measured.profile);
-    report.json(json_row(config, device, measured));
+    report.json(train_row(config, device, measured));
   }
 }
 

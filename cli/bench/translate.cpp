@@ -59,8 +59,8 @@ void forbid_ends(EncoderDecoder& model) {
   }
 }
 
-std::string head(const TranslateBench& options, int64_t batch,
-                 at::Device device) {
+std::string translate_head(const TranslateBench& options, int64_t batch,
+                           at::Device device) {
   const auto& model = options.config.model;
   std::ostringstream text;
   text << "Translating: " << model.encoder_layers << "+" << model.layers
@@ -73,8 +73,8 @@ std::string head(const TranslateBench& options, int64_t batch,
   return text.str();
 }
 
-std::string json_row(const TranslateBench& options, int64_t batch,
-                     const Placement& placement, double seconds) {
+std::string translate_row(const TranslateBench& options, int64_t batch,
+                          const Placement& placement, double seconds) {
   const auto& model = options.config.model;
   nlohmann::ordered_json json;
   json["bench"] = "translate";
@@ -115,7 +115,7 @@ void bench_translate(const TranslateBench& options) {
   const auto sources = random_sources(batch, options.tokens - 1,
                                       options.config.model.vocabulary);
   Report report(options.json);
-  report.text(head(options, batch, device));
+  report.text(translate_head(options, batch, device));
   report.progress("translating");
   double best = 0;
   for (int64_t i = 0; i <= options.repeats; ++i) {
@@ -129,13 +129,13 @@ void bench_translate(const TranslateBench& options) {
               " target tokens/s, " + milliseconds(best) +
               " ms a batch, the best of " + std::to_string(options.repeats) +
               "\n");
-  report.json(json_row(options, batch, model.placement(), best));
+  report.json(translate_row(options, batch, model.placement(), best));
   if (options.profile) {
     report.text(kernel_profile([&] { translator.translate(sources); }));
   }
 }
 
-void add_model_options(CLI::App& app, Config& config) {
+void add_translate_options(CLI::App& app, Config& config) {
   const auto number = [&app](const char* name, int64_t& value,
                              const char* help) {
     app.add_option(name, value, help)
@@ -198,7 +198,7 @@ void add_bench_translate(CLI::App& bench, Action& action) {
       "tokens of every source and every translation, their ends included");
   add("--repeats", options->repeats, 1, kMaxLength,
       "times to measure, of which the best counts");
-  add_model_options(app, options->config);
+  add_translate_options(app, options->config);
   add_machine_options(app, options->device, options->threads);
   app.add_flag("--json", options->json, "one JSON object a line on stdout");
   app.add_flag("--profile", options->profile,

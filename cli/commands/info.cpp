@@ -113,6 +113,10 @@ Parts<double> flops_parts(const FlopsPrediction& flops) {
 
 std::string gigaflops(double flops) { return fixed(flops / 1e9, 1, " GFLOP"); }
 
+std::string flops_of_a_run(double flops) {
+  return flops < 1e14 ? gigaflops(flops) : fixed(flops / 1e15, 1, " PFLOP");
+}
+
 // Names as people read them: "feed_forward" as "feed-forward".
 std::string line(std::string name, const std::string& value) {
   if (name == "feed_forward") name = "feed-forward";
@@ -167,9 +171,8 @@ std::string text_of(const Info& info) {
     text += line(name, gigaflops(flops));
   }
   text += line("total", gigaflops(info.flops.total()));
-  text +=
-      "all " + grouped(info.config.train.steps) + " steps\n" +
-      line("arithmetic", fixed(info.flops_of_all_steps() / 1e15, 1, " PFLOP"));
+  text += "all " + grouped(info.config.train.steps) + " steps\n" +
+          line("arithmetic", flops_of_a_run(info.flops_of_all_steps()));
   if (info.tflops > 0) {
     text += line("time at " + fixed(info.tflops, 0) + " TFLOP/s",
                  fixed(info.hours(), 1, " hours"));

@@ -120,14 +120,8 @@ std::vector<at::Tensor> AttentionLayer::projected_rows(const at::Tensor& normed,
   for (size_t i = 0; i < matrices.size(); ++i) {
     rows.push_back(linear(projected_from(i, normed, pass), {matrices[i], {}}));
   }
-  return rows;
-}
-
-Projected AttentionLayer::normed_and_projected(const at::Tensor& x,
-                                               const Pass& pass) const {
-  auto rows = projected_rows(layer_norm(x, norm_, compute_), pass);
   for (auto& row : rows) row = exchange_.by_heads(row);
-  return split(rows);
+  return rows;
 }
 
 Projected AttentionLayer::project(const at::Tensor& x) const {
@@ -239,11 +233,19 @@ at::Tensor AttentionLayer::mask_of(const Pass& pass) const {
   return sees_padding ? pass.mask : at::Tensor();
 }
 
-at::Tensor AttentionLayer::hash_and_attend(const Projected& projected,
+at::Tensor AttentionLayer::hash_and_attend(const std::vector<at::Tensor>& rows,
                                            const Pass& pass,
                                            at::Tensor& buckets) const {
+  const auto projected = split(rows);
   hash(projected, pass, buckets);
   return attend(turned(projected), buckets, mask_of(pass));
+}
+
+// Lets go of q, k and v.
+at::Tensor AttentionLayer::attended_of(const at::Tensor& x, const Pass& pass,
+                                       at::Tensor& buckets) const {
+  return hash_and_attend(projected_rows(layer_norm(x, norm_, compute_), pass),
+                         pass, buckets);
 }
 
 at::Tensor AttentionLayer::joined_heads(const at::Tensor& attended) const {
@@ -273,20 +275,12 @@ at::Tensor AttentionLayer::dropped(const at::Tensor& x,
       pass.first_position);
 }
 
-at::Tensor AttentionLayer::finish(const at::Tensor& attended,
-                                  const Pass& pass) const {
-  return dropped(join(attended), pass);
-}
-
 at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,
                                    at::Tensor& buckets) const {
-  // A statement of its own, which lets go of q, k and v.
-  const auto attended =
-      hash_and_attend(normed_and_projected(x, pass), pass, buckets);
-  return finish(attended, pass);
+  return dropped(join(attended_of(x, pass, buckets)), pass);
 }
 
-// y += scale finish(attended), of joined_heads(attended).
+// y += scale Dropout(join(attended)), of joined_heads(attended).
 void AttentionLayer::add_finished(const at::Tensor& y, const at::Tensor& joined,
                                   const Pass& pass, double scale) const {
   if (!drops(pass)) {
@@ -306,9 +300,7 @@ at::Tensor AttentionLayer::joined_of(EvaluatedAttention& evaluated) const {
 void AttentionLayer::add_to(const at::Tensor& y, const at::Tensor& x,
                             const Pass& pass, at::Tensor& buckets,
                             double scale) const {
-  const auto attended =
-      hash_and_attend(normed_and_projected(x, pass), pass, buckets);
-  add_finished(y, joined_heads(attended), pass, scale);
+  add_finished(y, joined_heads(attended_of(x, pass, buckets)), pass, scale);
 }
 
 // Autograd is asked for the gradient of attend alone.
@@ -320,10 +312,10 @@ EvaluatedAttention AttentionLayer::evaluate(const at::Tensor& x,
   auto& [normed, rows, attended, joined] = evaluated;
   normed = layer_norm_forward(x, norm_, compute_);
   rows = projected_rows(normed.y, pass);
-  for (auto& row : rows) row = leaf(exchange_.by_heads(row));
+  for (auto& row : rows) row = leaf(row);
   if (!keep_normed) normed.y.reset();
   const at::AutoGradMode record(true);
-  attended = hash_and_attend(split(rows), pass, buckets);
+  attended = hash_and_attend(rows, pass, buckets);
   return evaluated;
 }
 

@@ -91,10 +91,10 @@ class AttentionLayer {
                at::Tensor buckets) const;
 
   // What forward is made of, for whoever attends by itself (generate/):
-  // forward(x) is finish(attend(turned(project(x)))), and finish is join with
-  // dropout; without gradients kernels for few rows round project and
-  // add_joined otherwise. Buckets are those of what project returns: rotary
-  // positions, which `turned` brings in, part what is far apart.
+  // forward(x) is Dropout(join(attend(turned(project(x))))); without gradients
+  // kernels for few rows round project and add_joined otherwise. Buckets are
+  // those of what project returns: rotary positions, which `turned` brings in,
+  // part what is far apart.
   // Of cross-attention project gives q, and project_source, of an encoder's
   // output [batch, source length, d_model], k and v.
   Projected project(const at::Tensor& x) const;
@@ -117,7 +117,6 @@ class AttentionLayer {
   at::Tensor attend_source(const at::Tensor& q, const Projected& source,
                            const at::Tensor& mask) const;
   at::Tensor join(const at::Tensor& attended) const;
-  at::Tensor finish(const at::Tensor& attended, const Pass& pass) const;
 
   // y += join(attended), without gradients.
   void add_joined(const at::Tensor& attended, const at::Tensor& y) const;
@@ -152,18 +151,21 @@ class AttentionLayer {
                     const Pass& pass, double scale) const;
   at::Tensor joined_of(EvaluatedAttention& evaluated) const;
   at::Tensor mask_of(const Pass& pass) const;
-  at::Tensor hash_and_attend(const Projected& projected, const Pass& pass,
-                             at::Tensor& buckets) const;
+  // The way forward of all that follows whole sequences: attended_of where
+  // nothing is kept, and by its two parts where leaves are put between them.
+  at::Tensor attended_of(const at::Tensor& x, const Pass& pass,
+                         at::Tensor& buckets) const;
+  std::vector<at::Tensor> projected_rows(const at::Tensor& normed,
+                                         const Pass& pass) const;
+  at::Tensor hash_and_attend(const std::vector<at::Tensor>& rows,
+                             const Pass& pass, at::Tensor& buckets) const;
   EvaluatedAttention evaluate(const at::Tensor& x, const Pass& pass,
                               at::Tensor& buckets, bool keep_normed) const;
   at::Tensor finish_backward(const at::Tensor& joined, const at::Tensor& d_y,
                              const Pass& pass) const;
   std::vector<at::Tensor> projections() const;
-  Projected normed_and_projected(const at::Tensor& x, const Pass& pass) const;
   const at::Tensor& projected_from(size_t i, const at::Tensor& normed,
                                    const Pass& pass) const;
-  std::vector<at::Tensor> projected_rows(const at::Tensor& normed,
-                                         const Pass& pass) const;
   Projected split(const std::vector<at::Tensor>& rows) const;
   at::Tensor split_heads(const at::Tensor& x) const;
   at::Tensor joined_heads(const at::Tensor& attended) const;

@@ -1,243 +1,14 @@
-// Which tensors are alive when: a count along the code of the stacks, the head
-// and the attentions. A part's function here names what that part holds.
+// Which tensors are alive when: the moments of a step, along the code of the
+// stacks; what a part holds is in memory_parts.h.
 #include <algorithm>
+#include <string>
 #include <vector>
 
-#include "reformer/base/parallel.h"
-#include "reformer/model/feed_forward.h"
-#include "reformer/model/language_head.h"
-#include "reformer/model/language_model.h"
+#include "reformer/model/memory_parts.h"
 #include "reformer/model/prediction.h"
-#include "reformer/ops/interval_attention.h"
 
 namespace reformer {
 namespace {
-
-constexpr int64_t kFloat = 4;
-
-// Of a number in products and attention.
-int64_t compute_bytes(const Config& config, at::DeviceType device) {
-  return device != at::kCPU && config.train.precision != Precision::kFloat32
-             ? 2
-             : kFloat;
-}
-
-// Bytes of the tensors that a config is made of.
-struct Sizes {
-  Sizes(const Config& config, at::DeviceType on)
-      : device(on),
-        compute(compute_bytes(config, on)),
-        tokens(batch_rows(config) * config.train.length),
-        stream(tokens * config.model.d_model * kFloat),
-        normed(tokens * config.model.d_model * compute),
-        heads(tokens * config.model.heads * head_size(config.model) * compute),
-        head_rows(tokens * config.model.heads),
-        hashed_rows(tokens * hashed_heads(config)),
-        inner(tokens * config.model.d_ff * compute) {}
-
-  // A matrix of the parameters as products take it: a copy, if it is rounded.
-  int64_t rounded(int64_t numbers) const {
-    return compute == kFloat ? 0 : numbers * compute;
-  }
-
-  at::DeviceType device;
-  int64_t compute;  // bytes of a number in products and attention
-  int64_t tokens;
-  int64_t stream;       // [tokens, d_model]
-  int64_t normed;       // likewise, in the type of products
-  int64_t heads;        // [tokens, heads * d_head]
-  int64_t head_rows;    // tokens * heads, in rows
-  int64_t hashed_rows;  // of heads that hash
-  int64_t inner;        // [tokens, d_ff]
-};
-
-bool keeps_activations(const Config& config) {
-  return config.model.block != BlockKind::kReversible;
-}
-
-int64_t chunk_tokens(const Config& config, int64_t chunk) {
-  return std::min(chunk, config.train.length) * batch_rows(config);
-}
-
-// Kept by the attention's graph besides its normed input.
-int64_t attention_graph(const Config& config, const Sizes& sizes,
-                        AttentionKind kind) {
-  const int64_t tensors = has_own_keys(kind) ? 4 : 3;  // qk, v, output (and k)
-  const int64_t keys = has_own_keys(kind) ? 2 : 1;     // qk, or q and k
-  const int64_t turned = rotary_pairs(config.model) > 0 ? keys : 0;
-  const int64_t statistics = sizes.device == at::kCPU ? 1 : 3;  // of a row
-  // What heads that hash and those that do not attended to, beside each other.
-  const bool put_together =
-      kind == AttentionKind::kLsh && sizes.hashed_rows < sizes.head_rows;
-  return (tensors + turned + put_together) * sizes.heads +
-         statistics * sizes.head_rows * kFloat;
-}
-
-int64_t round_count(const Config& config, AttentionKind kind) {
-  if (kind != AttentionKind::kLsh) return 0;
-  return bucket_rounds(config.lsh) +
-         (local_window_of_hashed(config) > 0 ? 1 : 0);
-}
-
-// Order, place and interval of each round.
-int64_t sorted_rounds(const Config& config, const Sizes& sizes,
-                      AttentionKind kind) {
-  return 4 * int64_t{sizeof(int32_t)} * round_count(config, kind) *
-         sizes.hashed_rows;
-}
-
-// Of a thread: the ring of keys and its scores, or LibTorch's flash attention's
-// tiles.
-int64_t thread_scratch(AttentionKind kind) {
-  return kind == AttentionKind::kFull ? 1 << 20 : 350 << 10;
-}
-
-// LibTorch's fp32 sums of dq: in a fixed order, and in bfloat16, one of each
-// part of the keys, of which there are as many as fill the GPU.
-int64_t query_gradient_sums(const Config& config, const Sizes& sizes) {
-  constexpr int64_t kMultiprocessors = 132;  // of an H100 or H200
-  const int64_t rows = batch_rows(config) * config.model.heads;
-  const bool in_parts = config.train.deterministic && sizes.compute != kFloat;
-  const int64_t parts =
-      in_parts ? (kMultiprocessors + rows - 1) / rows : int64_t{1};
-  return parts * sizes.heads / sizes.compute * kFloat;
-}
-
-// Of a GPU's kernels: statistics of rows, and fp32 sums of those heads whose
-// rounds are computed together.
-int64_t device_scratch(const Config& config, const Sizes& sizes,
-                       AttentionKind kind, bool rounds) {
-  if (kind == AttentionKind::kFull) return query_gradient_sums(config, sizes);
-  const int64_t length = config.train.length;
-  const int64_t heads = std::min((kernels::kRowsTogether + length - 1) / length,
-                                 batch_rows(config) * config.model.heads);
-  const int64_t padded = (head_size(config.model) + 31) / 32 * 32;
-  return (3 * sizes.head_rows + (rounds ? 2 * heads * length * padded : 0)) *
-         kFloat;
-}
-
-// When a reversible block's attention has its gradients: those of projections;
-// the normed input, made again, and its gradient. Later, without the first,
-// that of the stream, which a GPU's kernel adds as it writes.
-int64_t projections_working(const Sizes& sizes, int64_t projections) {
-  const int64_t last = sizes.device == at::kCPU ? sizes.stream : 0;
-  return 2 * sizes.normed + std::max(projections * sizes.heads, last);
-}
-
-// At the attention's backward: its normed input, unless that is made again
-// later; the graph, the gradients of its output, of qk and of v; the sorted
-// rounds; scratch.
-int64_t attention_working(const Config& config, AttentionKind kind,
-                          at::DeviceType device) {
-  const Sizes sizes(config, device);
-  const int64_t gradients = has_own_keys(kind) ? 4 : 3;
-  int64_t bytes = (keeps_activations(config) ? sizes.normed : 0) +
-                  attention_graph(config, sizes, kind) +
-                  gradients * sizes.heads + sorted_rounds(config, sizes, kind);
-  if (device == at::kCPU) {
-    bytes += sizes.head_rows * kFloat + threads() * thread_scratch(kind);
-  } else {
-    bytes += device_scratch(config, sizes, kind, round_count(config, kind) > 1);
-  }
-  if (keeps_activations(config)) return bytes;
-  return std::max(bytes, projections_working(sizes, gradients - 1));
-}
-
-// Of a chunk in the feed-forward.
-int64_t feed_forward_tokens(const Config& config, at::DeviceType device) {
-  return chunk_tokens(
-      config, feed_forward_chunk(config.model, batch_rows(config), device));
-}
-
-// Of [chunk, d_ff] what the activation saw and its result or gradient; the
-// normed input, the output's gradient and the normed input's.
-int64_t feed_forward_working(const Config& config, at::DeviceType device) {
-  const Sizes sizes(config, device);
-  const auto& model = config.model;
-  return feed_forward_tokens(config, device) *
-             (2 * model.d_ff + 3 * model.d_model) * sizes.compute +
-         sizes.rounded(2 * model.d_ff * model.d_model);
-}
-
-// Logits and their log-probabilities, which become gradients; the joined
-// streams, that normed, and the gradients of both; a gradient of the matrix
-// that is added to one there is.
-struct LossWorking {
-  int64_t with_logits;     // before the first part's gradients
-  int64_t with_gradients;  // when they are made
-  bool one_part;
-
-  int64_t most() const { return std::max(with_logits, with_gradients); }
-};
-
-LossWorking loss_working(const Config& config, at::DeviceType device) {
-  const auto& model = config.model;
-  // An encoder-decoder's head takes all rows as one.
-  const bool one_row = model.encoder_layers > 0;
-  const int64_t rows = one_row ? 1 : batch_rows(config);
-  const int64_t length =
-      config.train.length * (one_row ? batch_rows(config) : 1);
-  const int64_t chunk = loss_chunk(model, rows, device);
-  const int64_t tokens = std::min(chunk, length) * rows;
-  const int64_t compute = compute_bytes(config, device);
-  const bool joined =
-      model.block != BlockKind::kResidual;  // or the stream itself
-  const int64_t read = model.d_model * (joined && !one_row ? 2 : 1);
-  const int64_t kept = (joined ? read * kFloat : 0) + read * compute;
-  const bool one_part = chunk >= length && config.train.accumulate == 1;
-  const int64_t wide = tokens * (2 * model.vocabulary * kFloat + kept);
-  const int64_t rounded = compute == kFloat ? 0 : compute;
-  const int64_t narrow = tokens * (model.vocabulary * (kFloat + rounded) +
-                                   kept + read * compute + read * kFloat) +
-                         (one_part ? 0 : model.vocabulary * read * kFloat);
-  return {wide, narrow, one_part};
-}
-
-// Kept for a feed-forward's gradients: its input, that normed, and of
-// [tokens, d_ff] what the activation saw and its result (relu: that alone).
-int64_t feed_forward_activations(const Config& config, at::DeviceType device) {
-  const Sizes sizes(config, device);
-  const int64_t inner =
-      config.model.activation == ActivationKind::kRelu ? 1 : 2;
-  return sizes.stream + sizes.normed + inner * sizes.inner;
-}
-
-// Likewise for attention's; a CPU sorts the rounds again.
-int64_t attention_activations(const Config& config, AttentionKind kind,
-                              at::DeviceType device) {
-  const Sizes sizes(config, device);
-  return sizes.stream + sizes.normed + attention_graph(config, sizes, kind) +
-         (device == at::kCPU ? 0 : sorted_rounds(config, sizes, kind));
-}
-
-// `blocks`: of the numbers in blocks, how many are there.
-int64_t optimizer_bytes(const Config& config, int64_t others, int64_t blocks) {
-  const OptimizerKind kind = config.train.optimizer;
-  if (kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamw) {
-    return 2 * (others + blocks) * kFloat;
-  }
-  // Almost everything in blocks is a matrix.
-  if (kind == OptimizerKind::kMuon) return (2 * others + blocks) * kFloat;
-  // A row and a column of each matrix, all of each vector: small, so an upper
-  // bound will do.
-  const auto& model = config.model;
-  const int64_t width = model.heads * head_size(model);
-  const int64_t layer =
-      4 * (model.d_model + width) + 3 * model.d_ff + 8 * model.d_model;
-  const int64_t cross =
-      model.encoder_layers > 0 ? 4 * (model.d_model + width + 1) : 0;
-  const int64_t layers = model.layers + model.encoder_layers;
-  int64_t positions = 0;
-  if (model.positions == PositionKind::kLearned) {
-    positions = config.train.length;
-  }
-  for (const int64_t length : model.axial_shape) positions += length;
-  const int64_t numbers =
-      layers * (layer + cross) + 4 * model.vocabulary + 10 * model.d_model +
-      (model.encoder_layers > 0 ? 2 : 1) * positions +
-      ngram_tables(model) * (model.ngram_rows + model.d_model);
-  return numbers * kFloat;
-}
 
 // The moments of a step at which some part works hardest.
 class Moments {
@@ -252,7 +23,7 @@ class Moments {
       kept_.push_back(kept_with(block));
       in_first_.push_back(in_first_.back() + in_block(block));
     }
-    base_.parameters = resident() * kFloat;
+    base_.parameters = resident() * kFloatBytes;
     base_.optimizer_state =
         optimizer_bytes(config, others(), resident() - others());
   }
@@ -394,7 +165,7 @@ class Moments {
     const int64_t rows =
         std::max(model.vocabulary + 1,
                  model.ngram_length > 0 ? model.ngram_rows : int64_t{0});
-    const int64_t table = rows * model.d_model * kFloat;
+    const int64_t table = rows * model.d_model * kFloatBytes;
     const int64_t working =
         device_ == at::kCPU
             ? std::max(table, batch_sum + widest_axis())
@@ -417,7 +188,7 @@ class Moments {
     if (config_.model.positions != PositionKind::kAxial || dims.size() < 2)
       return 0;
     return *std::max_element(dims.begin(), dims.end()) * config_.train.length *
-           kFloat;
+           kFloatBytes;
   }
 
   // Muon's: the two largest matrices of a block before and after an iteration,
@@ -425,12 +196,12 @@ class Moments {
   MemoryPrediction optimizer() const {
     const auto& model = config_.model;
     const int64_t least = std::min(model.d_model, model.d_ff);
-    const int64_t pair = 2 * model.d_model * model.d_ff * kFloat;
+    const int64_t pair = 2 * model.d_model * model.d_ff * kFloatBytes;
     MemoryPrediction optimizer = base_;
     optimizer.gradients = gradients_from(-1);
     optimizer.part = "optimizer";
     if (config_.train.optimizer != OptimizerKind::kMuon) return optimizer;
-    optimizer.working = 2 * pair + 4 * least * least * kFloat;
+    optimizer.working = 2 * pair + 4 * least * least * kFloatBytes;
     return optimizer;
   }
 
@@ -454,9 +225,9 @@ class Moments {
   // Of the head, of blocks from `block` on; of the decoder's embedding before
   // an encoder's blocks.
   int64_t gradients_from(int64_t block) const {
-    if (visiting()) return resident() * kFloat;
+    if (visiting()) return resident() * kFloatBytes;
     if (block < 0 || config_.train.accumulate > 1) {
-      return counts_.total() * kFloat;
+      return counts_.total() * kFloatBytes;
     }
     const auto& model = config_.model;
     const bool in_encoder = block < model.encoder_layers;
@@ -466,7 +237,7 @@ class Moments {
       numbers += (model.vocabulary + 1) * model.d_model;
     }
     if (in_encoder) numbers += counts_.positions / 2;
-    return numbers * kFloat;
+    return numbers * kFloatBytes;
   }
 
   int64_t bucket_ids(AttentionKind kind) const {
@@ -477,7 +248,7 @@ class Moments {
 
   const Config& config_;
   const at::DeviceType device_;
-  const Sizes sizes_;
+  const TensorSizes sizes_;
   const std::vector<PlannedBlock> blocks_;
   const ParameterCounts counts_;
   MemoryPrediction base_;

@@ -11,16 +11,16 @@
 namespace reformer {
 namespace {
 
-constexpr const char* kOp = "adafactor_update";
+constexpr const char* kAdafactorUpdate = "adafactor_update";
 
 void check(const at::Tensor& x, const at::Tensor& value) {
   const auto type = value.scalar_type();
-  require(type == at::kFloat || (type == at::kDouble && value.is_cpu()), kOp,
-          ": float32, or float64 on a CPU, is required, got ", type, " on ",
-          value.device().str());
+  require(type == at::kFloat || (type == at::kDouble && value.is_cpu()),
+          kAdafactorUpdate, ": float32, or float64 on a CPU, is required, got ",
+          type, " on ", value.device().str());
   require(x.scalar_type() == type && x.is_contiguous() &&
               x.device() == value.device(),
-          kOp, ": contiguous ", type, " on ", value.device().str(),
+          kAdafactorUpdate, ": contiguous ", type, " on ", value.device().str(),
           " is required, got ", x.scalar_type(), " on ", x.device().str());
 }
 

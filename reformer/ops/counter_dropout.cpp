@@ -10,7 +10,7 @@
 namespace reformer {
 namespace {
 
-constexpr const char* kOp = "counter_dropout";
+constexpr const char* kCounterDropout = "counter_dropout";
 
 at::Tensor drop(const at::Tensor& x, double probability, const DropoutKey& key,
                 int64_t first_position) {
@@ -80,10 +80,10 @@ class CounterDropout : public torch::autograd::Function<CounterDropout> {
 
 at::Tensor counter_dropout(const at::Tensor& x, double probability,
                            const DropoutKey& key, int64_t first_position) {
-  require(x.defined() && x.dim() == 3, kOp,
+  require(x.defined() && x.dim() == 3, kCounterDropout,
           ": x must be [batch, length, width]");
-  check_type_and_device(kOp, "x", x);
-  require(probability >= 0 && probability < 1, kOp,
+  check_type_and_device(kCounterDropout, "x", x);
+  require(probability >= 0 && probability < 1, kCounterDropout,
           ": the probability must be from 0 to below 1, got ", probability);
   if (probability == 0) return x;
   return CounterDropout::apply(x, probability, key, first_position);

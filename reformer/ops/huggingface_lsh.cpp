@@ -24,7 +24,7 @@
 namespace reformer {
 namespace {
 
-constexpr const char* kOp = "huggingface_lsh_attention";
+constexpr const char* kHuggingfaceLsh = "huggingface_lsh_attention";
 
 // Scores of what is not seen, and of a position with itself: small enough to
 // vanish beside any other, and apart, so that who sees nobody sees itself.
@@ -61,12 +61,12 @@ at::Tensor gathered(const at::Tensor& x, const at::Tensor& positions) {
 
 void check(const at::Tensor& qk, const at::Tensor& v,
            const at::Tensor& buckets) {
-  check_vectors(kOp, "qk", qk);
-  check_like(kOp, "v", v, "qk", qk);
-  check_bucket_shape(kOp, buckets);
+  check_vectors(kHuggingfaceLsh, "qk", qk);
+  check_like(kHuggingfaceLsh, "v", v, "qk", qk);
+  check_bucket_shape(kHuggingfaceLsh, buckets);
   require(buckets.size(0) == qk.size(0) && buckets.size(1) == qk.size(1) &&
               buckets.size(3) == qk.size(2),
-          kOp, ": buckets must be [", qk.size(0), ", ", qk.size(1),
+          kHuggingfaceLsh, ": buckets must be [", qk.size(0), ", ", qk.size(1),
           ", rounds, ", qk.size(2), "] for this qk, got sizes ",
           buckets.sizes());
 }
@@ -106,7 +106,7 @@ at::Tensor huggingface_lsh_buckets(const at::Tensor& qk,
                                    const at::Tensor& rotations,
                                    const std::vector<int64_t>& factors) {
   const at::NoGradGuard no_grad;
-  check_vectors(kOp, "qk", qk);
+  check_vectors(kHuggingfaceLsh, "qk", qk);
   const auto vectors = qk.detach().to(at::kFloat);
   auto buckets =
       at::empty({qk.size(0), qk.size(1), rotations.size(1), qk.size(2)},

@@ -19,7 +19,7 @@
 namespace reformer {
 namespace {
 
-constexpr const char* kOp = "interval_attention";
+constexpr const char* kIntervalAttention = "interval_attention";
 
 // Of the CPU's kernels or of CUDA's, which differ in the type of statistics.
 template <class Args, class T, class Statistic>
@@ -49,33 +49,34 @@ at::ScalarType statistics_type(const at::Tensor& q) {
 
 void check_rounds_shape(const at::Tensor& q, const IntervalRounds& rounds) {
   for (const auto* x : {&rounds.order, &rounds.place, &rounds.interval}) {
-    require(x->defined(), kOp,
+    require(x->defined(), kIntervalAttention,
             ": order, place and interval must be tensors, got none");
-    require(x->scalar_type() == at::kInt && x->device() == q.device(), kOp,
+    require(x->scalar_type() == at::kInt && x->device() == q.device(),
+            kIntervalAttention,
             ": order, place and interval must be int32 on the device of q, ",
             q.device().str(), ", got ", at::toString(x->scalar_type()), " on ",
             x->device().str());
   }
-  require(rounds.order.dim() == 4, kOp,
+  require(rounds.order.dim() == 4, kIntervalAttention,
           ": order must be [batch, heads, rounds, length], got sizes ",
           rounds.order.sizes());
   const int64_t batch = rounds.order.size(0);
   const int64_t heads = rounds.order.size(1);
   const int64_t n = rounds.order.size(2);
   const int64_t length = q.size(2);
-  require(n >= 1, kOp, ": rounds must be at least 1, got ", n);
-  require((batch == 1 || batch == q.size(0)) &&
-              (heads == 1 || heads == q.size(1)) &&
-              rounds.order.size(3) == length,
-          kOp, ": order must be [", q.size(0), " or 1, ", q.size(1),
-          " or 1, rounds, ", length, "], got sizes ", rounds.order.sizes());
+  require(n >= 1, kIntervalAttention, ": rounds must be at least 1, got ", n);
+  require(
+      (batch == 1 || batch == q.size(0)) &&
+          (heads == 1 || heads == q.size(1)) && rounds.order.size(3) == length,
+      kIntervalAttention, ": order must be [", q.size(0), " or 1, ", q.size(1),
+      " or 1, rounds, ", length, "], got sizes ", rounds.order.sizes());
   require(rounds.place.sizes() == at::IntArrayRef({batch, heads, length, n}),
-          kOp, ": place must be [", batch, ", ", heads, ", ", length, ", ", n,
-          "], got sizes ", rounds.place.sizes());
+          kIntervalAttention, ": place must be [", batch, ", ", heads, ", ",
+          length, ", ", n, "], got sizes ", rounds.place.sizes());
   require(
       rounds.interval.sizes() == at::IntArrayRef({batch, heads, length, n, 2}),
-      kOp, ": interval must be [", batch, ", ", heads, ", ", length, ", ", n,
-      ", 2], got sizes ", rounds.interval.sizes());
+      kIntervalAttention, ": interval must be [", batch, ", ", heads, ", ",
+      length, ", ", n, ", 2], got sizes ", rounds.interval.sizes());
 }
 
 // The kernels trust what this has seen: that every index is within bounds.
@@ -102,11 +103,11 @@ void check_rounds_values(const IntervalRounds& rounds) {
       if (begin < 0 || end > length || begin > end) within = false;
     }
   });
-  require(inverse, kOp,
+  require(inverse, kIntervalAttention,
           ": order must be a permutation of the positions in each round, and "
           "place its inverse");
-  require(within, kOp, ": intervals must lie within [0, ", length,
-          "] and not end before they begin");
+  require(within, kIntervalAttention, ": intervals must lie within [0, ",
+          length, "] and not end before they begin");
 }
 
 // What CUDA's kernels rely on besides: a key's queries are then neighbours.
@@ -126,7 +127,7 @@ void check_monotone(const IntervalRounds& rounds) {
       if (at(s)[0] < at(s - 1)[0] || at(s)[1] < at(s - 1)[1]) monotone = false;
     }
   });
-  require(monotone, kOp,
+  require(monotone, kIntervalAttention,
           ": on CUDA intervals must be monotone: neither begin nor end may "
           "decrease from place to place");
 }
@@ -162,7 +163,7 @@ class IntervalAttention : public torch::autograd::Function<IntervalAttention> {
   static torch::autograd::variable_list backward(
       torch::autograd::AutogradContext* context,
       torch::autograd::variable_list d_outputs) {
-    require(!at::GradMode::is_enabled(), kOp,
+    require(!at::GradMode::is_enabled(), kIntervalAttention,
             ": second derivatives are not available");
     const auto saved = context->get_saved_variables();
     const auto gradients = interval_attention_backward(
@@ -193,13 +194,13 @@ void check_interval_attention(const at::Tensor& q, const at::Tensor& k,
                               const at::Tensor& v, const IntervalRounds& rounds,
                               const at::Tensor& mask, int64_t successor_heads,
                               RoundsOrigin origin) {
-  check_vectors(kOp, "q", q);
-  if (k.defined()) check_like(kOp, "k", k, "q", q);
-  check_like(kOp, "v", v, "q", q);
-  check_mask(kOp, mask, q.device(), q.size(0), q.size(2));
+  check_vectors(kIntervalAttention, "q", q);
+  if (k.defined()) check_like(kIntervalAttention, "k", k, "q", q);
+  check_like(kIntervalAttention, "v", v, "q", q);
+  check_mask(kIntervalAttention, mask, q.device(), q.size(0), q.size(2));
   check_rounds_shape(q, rounds);
-  check_successor_heads(kOp, successor_heads, q);
-  require(successor_heads == 0 || !k.defined(), kOp,
+  check_successor_heads(kIntervalAttention, successor_heads, q);
+  require(successor_heads == 0 || !k.defined(), kIntervalAttention,
           ": successor_heads require shared queries and keys, got a k");
   if (origin == RoundsOrigin::kOurs) return;
   const auto dense = contiguous(rounds);

@@ -17,14 +17,15 @@
 namespace reformer {
 namespace {
 
-constexpr const char* kOp = "lsh_attention";
+constexpr const char* kLshAttention = "lsh_attention";
 
 void check_config(const LshConfig& config) {
-  require(config.chunk_length >= 1, kOp,
+  require(config.chunk_length >= 1, kLshAttention,
           ": chunk_length must be at least 1, got ", config.chunk_length);
-  require(config.local_window >= 0, kOp,
+  require(config.local_window >= 0, kLshAttention,
           ": local_window must be at least 0, got ", config.local_window);
-  if (config.n_buckets != 0) require_bucket_count(kOp, config.n_buckets);
+  if (config.n_buckets != 0)
+    require_bucket_count(kLshAttention, config.n_buckets);
 }
 
 int64_t bucket_count(const LshConfig& config, int64_t length) {
@@ -35,9 +36,9 @@ int64_t bucket_count(const LshConfig& config, int64_t length) {
 
 void check_inputs(const at::Tensor& qk, const at::Tensor& v,
                   const at::Tensor& mask) {
-  check_vectors(kOp, "qk", qk);
-  check_like(kOp, "v", v, "qk", qk);
-  check_mask(kOp, mask, qk.device(), qk.size(0), qk.size(2));
+  check_vectors(kLshAttention, "qk", qk);
+  check_like(kLshAttention, "v", v, "qk", qk);
+  check_mask(kLshAttention, mask, qk.device(), qk.size(0), qk.size(2));
 }
 
 // As a whole: a setting that is new must reach the backward pass, too.
@@ -74,7 +75,7 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
   static torch::autograd::variable_list backward(
       torch::autograd::AutogradContext* context,
       torch::autograd::variable_list d_outputs) {
-    require(!at::GradMode::is_enabled(), kOp,
+    require(!at::GradMode::is_enabled(), kLshAttention,
             ": second derivatives are not available");
     auto& data = context->saved_data;
     const auto kept = c10::static_intrusive_pointer_cast<KeptConfig>(
@@ -97,10 +98,10 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
 
 at::Tensor lsh_attention_buckets(const at::Tensor& qk, const LshConfig& config,
                                  const HashKey& key, int64_t first_head) {
-  check_vectors(kOp, "qk", qk);
+  check_vectors(kLshAttention, "qk", qk);
   check_config(config);
-  require(config.rounds >= 1, kOp, ": rounds must be at least 1, got ",
-          config.rounds);
+  require(config.rounds >= 1, kLshAttention,
+          ": rounds must be at least 1, got ", config.rounds);
   const at::NoGradGuard no_grad;
   const int64_t n_buckets = bucket_count(config, qk.size(2));
   const int64_t heads = qk.size(1);
@@ -112,11 +113,12 @@ at::Tensor lsh_attention_buckets(const at::Tensor& qk, const LshConfig& config,
 
 IntervalRounds lsh_rounds(const at::Tensor& buckets, const LshConfig& config,
                           const at::Tensor& mask) {
-  check_bucket_shape(kOp, buckets);
+  check_bucket_shape(kLshAttention, buckets);
   check_config(config);
-  check_mask(kOp, mask, buckets.device(), buckets.size(0), buckets.size(3));
+  check_mask(kLshAttention, mask, buckets.device(), buckets.size(0),
+             buckets.size(3));
   const int64_t n_buckets = bucket_count(config, buckets.size(3));
-  check_bucket_range(kOp, buckets, n_buckets, mask);
+  check_bucket_range(kLshAttention, buckets, n_buckets, mask);
   std::vector<WindowRule> rules(buckets.size(2),
                                 WindowRule{config.window, config.chunk_length});
   if (config.local_window > 0) {
@@ -131,15 +133,15 @@ at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
                          const at::Tensor& buckets, const LshConfig& config,
                          const at::Tensor& mask, int64_t successor_heads) {
   check_inputs(qk, v, mask);
-  check_successor_heads(kOp, successor_heads, qk);
+  check_successor_heads(kLshAttention, successor_heads, qk);
   check_config(config);
-  check_bucket_shape(kOp, buckets);
+  check_bucket_shape(kLshAttention, buckets);
   require(buckets.size(0) == qk.size(0) && buckets.size(1) == qk.size(1) &&
               buckets.size(3) == qk.size(2),
-          kOp, ": buckets must be [", qk.size(0), ", ", qk.size(1),
+          kLshAttention, ": buckets must be [", qk.size(0), ", ", qk.size(1),
           ", rounds, ", qk.size(2), "] for this qk, got sizes ",
           buckets.sizes());
-  require(buckets.device() == qk.device(), kOp,
+  require(buckets.device() == qk.device(), kLshAttention,
           ": buckets must be on the device of qk, ", qk.device().str(),
           ", got ", buckets.device().str());
   // Optional, because autograd takes no undefined tensors as arguments.

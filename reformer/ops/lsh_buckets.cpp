@@ -13,26 +13,28 @@
 namespace reformer {
 namespace {
 
-constexpr const char* kOp = "lsh_buckets";
+constexpr const char* kLshBuckets = "lsh_buckets";
 
 void check(const at::Tensor& vectors, const at::Tensor& rotations,
            int64_t n_buckets) {
-  check_vectors(kOp, "vectors", vectors);
-  require_bucket_count(kOp, n_buckets);
-  require(rotations.defined(), kOp, ": rotations must be a tensor, got none");
-  require(rotations.dim() == 4 && rotations.scalar_type() == at::kFloat, kOp,
+  check_vectors(kLshBuckets, "vectors", vectors);
+  require_bucket_count(kLshBuckets, n_buckets);
+  require(rotations.defined(), kLshBuckets,
+          ": rotations must be a tensor, got none");
+  require(rotations.dim() == 4 && rotations.scalar_type() == at::kFloat,
+          kLshBuckets,
           ": rotations must be [heads, rounds, d_head, columns] float32, got ",
           rotations.sizes(), " ", at::toString(rotations.scalar_type()));
-  require(rotations.size(1) >= 1, kOp, ": rounds must be at least 1, got ",
-          rotations.size(1));
+  require(rotations.size(1) >= 1, kLshBuckets,
+          ": rounds must be at least 1, got ", rotations.size(1));
   const int64_t columns = rotation_columns(n_buckets);
   require(rotations.size(0) == vectors.size(1) &&
               rotations.size(2) == vectors.size(3) &&
               rotations.size(3) == columns,
-          kOp, ": rotations must be [", vectors.size(1), ", rounds, ",
+          kLshBuckets, ": rotations must be [", vectors.size(1), ", rounds, ",
           vectors.size(3), ", ", columns, "] for these vectors and ", n_buckets,
           " buckets, got sizes ", rotations.sizes());
-  require(rotations.device() == vectors.device(), kOp,
+  require(rotations.device() == vectors.device(), kLshBuckets,
           ": rotations must be on the device of vectors, ",
           vectors.device().str(), ", got ", rotations.device().str());
 }

@@ -11,13 +11,13 @@
 namespace reformer {
 namespace {
 
-constexpr const char* kOp = "lsh_intervals";
+constexpr const char* kLshIntervals = "lsh_intervals";
 
 std::vector<WindowRule> checked_rules(std::vector<WindowRule> rules,
                                       int64_t length) {
   for (auto& rule : rules) {
-    require(rule.length >= 1, kOp, ": a window must be at least 1, got ",
-            rule.length);
+    require(rule.length >= 1, kLshIntervals,
+            ": a window must be at least 1, got ", rule.length);
     rule.length = std::min(rule.length, length);
   }
   return rules;
@@ -34,20 +34,21 @@ at::Tensor empty_intervals(const at::Tensor& buckets, int64_t rounds) {
 at::Tensor lsh_intervals(const at::Tensor& buckets, const SortedRounds& sorted,
                          const std::vector<WindowRule>& rules, bool causal,
                          const at::Tensor& mask) {
-  check_bucket_shape(kOp, buckets);
+  check_bucket_shape(kLshIntervals, buckets);
   const int64_t batch = buckets.size(0);
   const int64_t heads = buckets.size(1);
   const int64_t rounds = static_cast<int64_t>(rules.size());
   const int64_t length = buckets.size(3);
-  check_mask(kOp, mask, buckets.device(), batch, length);
-  require(rounds >= buckets.size(2), kOp, ": one rule for each of ",
+  check_mask(kLshIntervals, mask, buckets.device(), batch, length);
+  require(rounds >= buckets.size(2), kLshIntervals, ": one rule for each of ",
           buckets.size(2), " rounds is required, got ", rounds);
-  require(sorted.order.defined(), kOp, ": order must be a tensor, got none");
+  require(sorted.order.defined(), kLshIntervals,
+          ": order must be a tensor, got none");
   require(sorted.order.scalar_type() == at::kInt &&
               sorted.order.sizes() ==
                   at::IntArrayRef({batch, heads, rounds, length}),
-          kOp, ": order must be int32 [", batch, ", ", heads, ", ", rounds,
-          ", ", length, "] for these buckets and rules, got ",
+          kLshIntervals, ": order must be int32 [", batch, ", ", heads, ", ",
+          rounds, ", ", length, "] for these buckets and rules, got ",
           at::toString(sorted.order.scalar_type()), " ", sorted.order.sizes());
   const auto within = checked_rules(rules, length);
   auto interval = empty_intervals(buckets, rounds);
@@ -67,13 +68,15 @@ at::Tensor lsh_intervals(const at::Tensor& buckets, const SortedRounds& sorted,
                                  /*natural_rounds=*/rounds - buckets.size(2)};
   if (buckets.is_cuda()) {
     for (const auto* x : {&sorted.place, &sorted.starts}) {
-      require(x->defined() && x->scalar_type() == at::kInt && x->is_cuda(), kOp,
+      require(x->defined() && x->scalar_type() == at::kInt && x->is_cuda(),
+              kLshIntervals,
               ": on CUDA all that bucket_sort returns is required, int32");
     }
     require(sorted.place.numel() == batch * heads * rounds * length &&
                 sorted.starts.dim() == 4 && sorted.starts.size(0) == batch &&
                 sorted.starts.size(1) == heads && sorted.starts.size(3) >= 2,
-            kOp, ": place and starts must be of these buckets, got sizes ",
+            kLshIntervals,
+            ": place and starts must be of these buckets, got sizes ",
             sorted.place.sizes(), " and ", sorted.starts.sizes());
     const auto place = sorted.place.contiguous();
     const auto starts = sorted.starts.contiguous();
@@ -91,11 +94,11 @@ at::Tensor lsh_intervals(const at::Tensor& buckets, const SortedRounds& sorted,
 WindowedRounds windowed_rounds(const at::Tensor& buckets, int64_t n_buckets,
                                const std::vector<WindowRule>& rules,
                                bool causal, const at::Tensor& mask) {
-  check_bucket_shape(kOp, buckets);
+  check_bucket_shape(kLshIntervals, buckets);
   const int64_t rounds = static_cast<int64_t>(rules.size());
   const int64_t natural_rounds = rounds - buckets.size(2);
-  require(natural_rounds >= 0, kOp, ": one rule for each of ", buckets.size(2),
-          " rounds is required, got ", rounds);
+  require(natural_rounds >= 0, kLshIntervals, ": one rule for each of ",
+          buckets.size(2), " rounds is required, got ", rounds);
   if (!buckets.is_cuda()) {
     const auto sorted = bucket_sort(buckets, n_buckets, mask, natural_rounds);
     return {sorted, lsh_intervals(buckets, sorted, rules, causal, mask)};

@@ -14,13 +14,13 @@
 namespace reformer {
 namespace {
 
-constexpr const char* kOp = "rotary";
+constexpr const char* kRotary = "rotary";
 
 void check_config(const RotaryConfig& config, const at::Tensor& x) {
-  require(config.first_head >= 0 && config.first_head <= x.size(1), kOp,
+  require(config.first_head >= 0 && config.first_head <= x.size(1), kRotary,
           ": first_head must be 0 to ", x.size(1), ", got ", config.first_head);
   const int64_t most = std::min(x.size(3) / 2, kernels::kMaxRotaryPairs);
-  require(config.pairs >= 0 && config.pairs <= most, kOp,
+  require(config.pairs >= 0 && config.pairs <= most, kRotary,
           ": pairs must be 0 to ", most, ", got ", config.pairs);
 }
 
@@ -29,9 +29,9 @@ void check_first(const at::Tensor& first, const at::Tensor& x) {
   require(first.scalar_type() == at::kLong && first.is_contiguous() &&
               first.sizes() == at::IntArrayRef({x.size(0)}) &&
               first.device() == x.device(),
-          kOp, ": first must be [", x.size(0), "] int64 on ", x.device().str(),
-          ", got ", at::toString(first.scalar_type()), " ", first.sizes(),
-          " on ", first.device().str());
+          kRotary, ": first must be [", x.size(0), "] int64 on ",
+          x.device().str(), ", got ", at::toString(first.scalar_type()), " ",
+          first.sizes(), " on ", first.device().str());
 }
 
 // In parts where somebody may stop it: of a million positions it takes seconds.
@@ -105,7 +105,7 @@ class Rotary : public torch::autograd::Function<Rotary> {
 
 at::Tensor rotary(const at::Tensor& x, const RotaryConfig& config,
                   const at::Tensor& first) {
-  check_vectors(kOp, "x", x);
+  check_vectors(kRotary, "x", x);
   check_config(config, x);
   check_first(first, x);
   if (config.pairs == 0 || config.first_head == x.size(1)) return x;

@@ -17,7 +17,7 @@
 namespace reformer {
 namespace {
 
-constexpr const char* kOp = "top_tokens";
+constexpr const char* kTopTokens = "top_tokens";
 
 at::Tensor with_contiguous_columns(const at::Tensor& x) {
   return x.stride(1) == 1 ? x : x.contiguous();
@@ -41,7 +41,7 @@ void TopTokens::add(const at::Tensor& logits) {
   require(
       logits.dim() == 2 && logits.is_cpu() && logits.size(0) == max_.size(0) &&
           logits.scalar_type() == max_.scalar_type(),
-      kOp, ": logits must be ", at::toString(max_.scalar_type()), " [",
+      kTopTokens, ": logits must be ", at::toString(max_.scalar_type()), " [",
       max_.size(0), ", n] on the CPU, got ", at::toString(logits.scalar_type()),
       " ", logits.sizes(), " on ", logits.device().str());
   const auto rows = with_contiguous_columns(logits);
@@ -73,13 +73,13 @@ at::Tensor TopTokens::result() const {
 
 at::Tensor top_tokens(const at::Tensor& logits, int64_t k, int64_t besides) {
   const at::NoGradGuard no_grad;
-  require(logits.dim() == 2 && logits.size(1) >= 1, kOp,
+  require(logits.dim() == 2 && logits.size(1) >= 1, kTopTokens,
           ": logits must be [rows, vocabulary], got sizes ", logits.sizes());
-  check_type_and_device(kOp, "logits", logits);
-  require(k >= 1 && k <= std::min(logits.size(1), kernels::kMaxTopTokens), kOp,
-          ": k must be from 1 to ",
+  check_type_and_device(kTopTokens, "logits", logits);
+  require(k >= 1 && k <= std::min(logits.size(1), kernels::kMaxTopTokens),
+          kTopTokens, ": k must be from 1 to ",
           std::min(logits.size(1), kernels::kMaxTopTokens), ", got ", k);
-  require(besides >= 0 && besides < logits.size(1), kOp,
+  require(besides >= 0 && besides < logits.size(1), kTopTokens,
           ": the token besides must be from 0 to ", logits.size(1) - 1,
           ", got ", besides);
   if (logits.is_cpu()) {
@@ -87,7 +87,7 @@ at::Tensor top_tokens(const at::Tensor& logits, int64_t k, int64_t besides) {
     top.add(logits);
     return top.result();
   }
-  require(logits.scalar_type() == at::kFloat, kOp,
+  require(logits.scalar_type() == at::kFloat, kTopTokens,
           ": on CUDA float32 is required, got ",
           at::toString(logits.scalar_type()));
   const auto rows = with_contiguous_columns(logits);

@@ -7,24 +7,14 @@
 #include <filesystem>
 #include <fstream>
 
-#include "reformer/base/errors.h"
+#include "tests/config/config_support.h"
 #include "tests/io/temporary_folder.h"
 
 namespace reformer {
 namespace {
 
-std::string error_of(const std::string& name_or_path) {
-  try {
-    load_config(name_or_path);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos)
-      << "'" << part << "' is not in: " << text;
+std::string error_of_loading(const std::string& name_or_path) {
+  return error_of([&] { load_config(name_or_path); });
 }
 
 TEST(ConfigLibrary, EveryEmbeddedConfigIsPossible) {
@@ -114,18 +104,18 @@ TEST(ConfigLibrary, LoadsAFileByItsPath) {
   EXPECT_EQ(load_config(path).model.layers, 7);
 
   std::ofstream(path) << "{\"model.layer\": 7}\n";
-  expect_contains(error_of(path), path + ": unknown key 'model.layer'");
-  expect_contains(error_of(folder), "Is a directory");
+  expect_contains(error_of_loading(path), path + ": unknown key 'model.layer'");
+  expect_contains(error_of_loading(folder), "Is a directory");
   std::filesystem::remove_all(folder);
-  expect_contains(error_of(path), path + ": No such file or directory");
+  expect_contains(error_of_loading(path), path + ": No such file or directory");
 }
 
 TEST(ConfigLibrary, AnUnknownNameIsAnErrorThatListsTheKnownOnes) {
-  const auto error = error_of("duplicatoin");
+  const auto error = error_of_loading("duplicatoin");
   expect_contains(error, "unknown config 'duplicatoin'");
   expect_contains(error, "the nearest is duplication;");
   expect_contains(error, "there are duplication, duplication-small, ");
-  expect_contains(error_of("mine.json"), "No such file or directory");
+  expect_contains(error_of_loading("mine.json"), "No such file or directory");
 }
 
 void write(const std::string& path, const std::string& text) {

@@ -6,6 +6,7 @@
 #include "reformer/device/device.h"
 #include "reformer/tasks/task.h"
 #include "reformer/train/learner.h"
+#include "tests/support/duplication_config.h"
 
 namespace reformer {
 namespace {
@@ -38,18 +39,10 @@ TEST(CudaDevices, AreChosenByNumberAndRefusedWhereThereIsNone) {
 // Two steps of everything, the last captured; needs two GPUs of one kind.
 TEST(CudaDevices, TheSecondTrainsAsTheFirst) {
   if (devices().deviceCount() < 2) GTEST_SKIP() << "there is one GPU only";
-  Config config;
-  config.task.name = "duplication";
-  config.task.alphabet = 15;
-  config.model.vocabulary = 16;
-  config.model.layers = 2;
-  config.model.d_model = 64;
-  config.model.d_ff = 64;
-  config.model.heads = 2;
+  Config config = duplication_config(16, 64, 64, 64);
   config.model.dropout = 0.1;
+  config.lsh.rounds = 4;
   config.lsh.chunk_length = 8;
-  config.train.length = 64;
-  config.train.batch = 2;
   const auto task = make_task(config);
   const auto trained = [&](const char* name) {
     Learner learner(config, Placement(choose_device(name), at::kBFloat16));

@@ -16,6 +16,7 @@
 #include "reformer/train/trainer.h"
 #include "tests/cuda/no_more_memory.h"
 #include "tests/model/autograd_step.h"
+#include "tests/support/duplication_config.h"
 
 namespace reformer {
 namespace {
@@ -23,21 +24,11 @@ namespace {
 const at::Device kGpu(at::kCUDA, 0);
 
 Config small_config(const std::string& attention = "lsh") {
-  Config config;
-  config.task.name = "duplication";  // which allows a small vocabulary
-  config.task.alphabet = 31;
-  config.model.layers = 2;
-  config.model.d_model = 128;
-  config.model.d_ff = 256;
-  config.model.heads = 2;
-  config.model.vocabulary = 32;
+  Config config = duplication_config(32, 128, 256, 500);
   config.model.dropout = 0.1;
   config.model.attention = attention;
-  config.lsh.rounds = 2;
   config.lsh.chunk_length = 32;
   config.lsh.local_window = 16;
-  config.train.batch = 2;
-  config.train.length = 500;
   config.train.clip = 1;
   return config;
 }

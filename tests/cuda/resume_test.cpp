@@ -9,6 +9,7 @@
 #include "reformer/train/learner.h"
 #include "reformer/train/trainer.h"
 #include "tests/io/temporary_folder.h"
+#include "tests/support/duplication_config.h"
 
 namespace reformer {
 namespace {
@@ -17,19 +18,9 @@ const at::Device kGpu(at::kCUDA, 0);
 constexpr int64_t kSteps = 24;
 
 Config small_config(const std::string& optimizer) {
-  Config config;
-  config.task.name = "duplication";
-  config.task.alphabet = 31;
-  config.model.layers = 2;
-  config.model.d_model = 64;
-  config.model.d_ff = 128;
-  config.model.heads = 2;
-  config.model.vocabulary = 32;
+  Config config = duplication_config(32, 64, 128, 128);
   config.model.attention = "lsh,local";
-  config.lsh.rounds = 2;
   config.lsh.chunk_length = 16;
-  config.train.batch = 2;
-  config.train.length = 128;
   config.train.steps = kSteps;
   config.train.optimizer = optimizer;
   config.train.learning_rate = optimizer == "adamw" ? 1e-3 : 1e-2;

@@ -14,6 +14,7 @@
 
 #include "reformer/base/errors.h"
 #include "reformer/generate/decoder.h"
+#include "tests/support/duplication_config.h"
 
 namespace reformer::decoding {
 
@@ -22,19 +23,12 @@ inline constexpr int64_t kVocabulary = 23;
 
 // Few buckets and few tokens: buckets are longer than their windows.
 inline Config small_config(const std::string& attention) {
-  Config config;
-  config.task.name = "duplication";
-  config.task.alphabet = kVocabulary - 1;
+  Config config = duplication_config(kVocabulary, 32, 40, kLength);
   config.model.layers = 3;
-  config.model.d_model = 32;
-  config.model.d_ff = 40;
-  config.model.heads = 2;
-  config.model.vocabulary = kVocabulary;
   config.model.attention = attention;
-  config.lsh.rounds = 2;
   config.lsh.chunk_length = 7;
   config.lsh.n_buckets = 6;
-  config.train.length = kLength;
+  config.train.batch = 1;
   config.train.seed = 5;
   return config;
 }

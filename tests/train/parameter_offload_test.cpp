@@ -10,6 +10,7 @@
 
 #include "reformer/tasks/task.h"
 #include "reformer/train/learner.h"
+#include "tests/support/duplication_config.h"
 
 namespace reformer {
 namespace {
@@ -27,19 +28,10 @@ std::ostream& operator<<(std::ostream& out, const Settings& s) {
 }
 
 Config config_of(const Settings& settings, bool offload) {
-  Config config;
-  config.task.name = "duplication";
-  config.task.alphabet = 15;
-  config.model.vocabulary = 16;
+  Config config = duplication_config(16, 32, 48, 64);
   config.model.layers = settings.layers;
-  config.model.d_model = 32;
-  config.model.d_ff = 48;
-  config.model.heads = 2;
   config.model.dropout = 0.1;
-  config.lsh.rounds = 2;
   config.lsh.chunk_length = 8;
-  config.train.length = 64;
-  config.train.batch = 2;
   config.train.optimizer = settings.optimizer;
   config.train.learning_rate = 0.01;
   config.train.clip = settings.clip;
