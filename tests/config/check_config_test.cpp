@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reformer/config/config_json.h"
 #include "tests/config/config_support.h"
 
 namespace reformer {

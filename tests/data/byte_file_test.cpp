@@ -29,7 +29,7 @@ class ByteFileTest : public testing::Test {
       ("byte_file_test." + std::to_string(getpid()));
 };
 
-std::string bytes_of(const ByteFile& file, int64_t begin, int64_t count) {
+std::string bytes_between(const ByteFile& file, int64_t begin, int64_t count) {
   std::vector<uint8_t> bytes(static_cast<size_t>(count));
   file.read(begin, bytes);
   return {bytes.begin(), bytes.end()};
@@ -74,10 +74,10 @@ TEST_F(ByteFileTest, ReadsAnyRangeOfAnyBytes) {
   const auto content = every_byte(1000);
   const ByteFile file(written(content));
   EXPECT_EQ(file.size(), 1000);
-  EXPECT_EQ(bytes_of(file, 0, 1000), content);
-  EXPECT_EQ(bytes_of(file, 333, 667), content.substr(333));
-  EXPECT_EQ(bytes_of(file, 5, 1), content.substr(5, 1));
-  EXPECT_EQ(bytes_of(file, 1000, 0), "");
+  EXPECT_EQ(bytes_between(file, 0, 1000), content);
+  EXPECT_EQ(bytes_between(file, 333, 667), content.substr(333));
+  EXPECT_EQ(bytes_between(file, 5, 1), content.substr(5, 1));
+  EXPECT_EQ(bytes_between(file, 1000, 0), "");
 }
 
 TEST_F(ByteFileTest, ReadsStandardInputToItsEnd) {
@@ -90,8 +90,8 @@ TEST_F(ByteFileTest, ReadsStandardInputToItsEnd) {
     close(before);
     EXPECT_EQ(file.path(), "standard input");
     EXPECT_EQ(file.size(), 200001);
-    EXPECT_EQ(bytes_of(file, 0, 200001), content);
-    EXPECT_EQ(bytes_of(file, 100000, 7), content.substr(100000, 7));
+    EXPECT_EQ(bytes_between(file, 0, 200001), content);
+    EXPECT_EQ(bytes_between(file, 100000, 7), content.substr(100000, 7));
   });
 }
 
@@ -99,7 +99,7 @@ TEST_F(ByteFileTest, ReadsStandardInputToItsEnd) {
 TEST_F(ByteFileTest, ReadsANamedPipe) {
   with_pipe("some bytes", [&](int input) {
     const ByteFile file("/dev/fd/" + std::to_string(input));
-    EXPECT_EQ(bytes_of(file, 0, file.size()), "some bytes");
+    EXPECT_EQ(bytes_between(file, 0, file.size()), "some bytes");
   });
 }
 
@@ -136,7 +136,7 @@ TEST_F(ByteFileTest, OfAPipeNoMoreIsKeptThanTheMemoryBears) {
   });
   with_pipe(content, [&](int input) {
     const ByteFile file("/dev/fd/" + std::to_string(input), 60000);
-    EXPECT_EQ(bytes_of(file, 0, file.size()), content);
+    EXPECT_EQ(bytes_between(file, 0, file.size()), content);
   });
 }
 
@@ -145,7 +145,7 @@ TEST_F(ByteFileTest, AFileThatShrinksIsAnError) {
   const ByteFile file(path);
   std::filesystem::resize_file(path, 50);
   EXPECT_EQ(
-      error_of([&] { bytes_of(file, 0, 100); }),
+      error_of([&] { bytes_between(file, 0, 100); }),
       "cannot read " + path + ": it has become shorter than its 100 bytes");
 }
 
