@@ -83,7 +83,7 @@ TEST(RepeatLayout, CountsTheSecondHalfOfASequenceAfterEveryLead) {
   EXPECT_EQ(repeat_layout(1000, 500).counted.size(), 500u - 64u);
 }
 
-std::string error_of(int64_t length, int64_t distance) {
+std::string refusal_of(int64_t length, int64_t distance) {
   try {
     repeat_layout(length, distance);
   } catch (const Error& error) {
@@ -93,12 +93,12 @@ std::string error_of(int64_t length, int64_t distance) {
 }
 
 TEST(RepeatLayout, DistancesBeyondHalfOrWithinTheLeadAreErrors) {
-  EXPECT_EQ(error_of(1000, 501),
+  EXPECT_EQ(refusal_of(1000, 501),
             "recall: distances from 65 to 500, half of a sequence of 1000, are "
             "required, got 501");
-  EXPECT_NE(error_of(1000, 64), "no error");
-  EXPECT_NE(error_of(128, 65), "no error");
-  EXPECT_EQ(error_of(130, 65), "no error");
+  EXPECT_NE(refusal_of(1000, 64), "no error");
+  EXPECT_NE(refusal_of(128, 65), "no error");
+  EXPECT_EQ(refusal_of(130, 65), "no error");
 }
 
 // Batches that are given.
