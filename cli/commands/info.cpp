@@ -29,27 +29,12 @@ struct InfoOptions {
   bool json = false;
 };
 
-// What a rank of several has: parameters and their gradients whole, of the
-// optimizer's state and of a step's positions its part.
-int64_t bytes_of_rank(const Config& config, at::DeviceType device,
-                      int64_t ranks) {
+int64_t checked(int64_t ranks, const Config& config) {
   const int64_t sharing = config.train.sequence_parallel;
   require(ranks % sharing == 0,
           "--ranks: a multiple of train.sequence_parallel = ", sharing,
           " is required, got ", ranks);
-  Config part = config;
-  part.lsh.n_buckets = bucket_count(config);
-  part.train.length /= sharing;
-  const int64_t groups = ranks / sharing;
-  part.train.batch = (part.train.batch + groups - 1) / groups;
-  part.train.batch_tokens /= groups;
-  const auto whole = predict_memory(config, device).peak;
-  auto own = predict_memory(part, device).peak;
-  own.parameters = whole.parameters;
-  own.gradients = whole.gradients;
-  own.optimizer_state =
-      whole.optimizer_state / (config.train.shard_optimizer ? ranks : 1);
-  return own.total();
+  return ranks;
 }
 
 // All that is printed, computed once.
@@ -58,8 +43,8 @@ struct Info {
       : config(given),
         device(on),
         tflops(options.tflops),
-        ranks(options.ranks),
-        rank_bytes(bytes_of_rank(given, on, options.ranks)),
+        ranks(checked(options.ranks, given)),
+        rank_bytes(predict_memory_of_rank(given, on, ranks).peak.total()),
         parameters(count_parameters(given)),
         memory(predict_memory(given, on)),
         flops(predict_flops(given)) {}

@@ -21,8 +21,11 @@
 namespace reformer {
 namespace {
 
-// Numbers that are added up at once: what memory it takes is twice that.
-constexpr int64_t kPiece = int64_t{1} << 21;
+// What is sent at once, so that memory for it does not grow with what is to be
+// sent: large enough that a GPU's links are busy, small beside a CPU's tensors.
+int64_t piece_bytes(at::DeviceType device) {
+  return int64_t{device == at::kCPU ? 1 : 8} << 20;
+}
 
 double now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
@@ -31,6 +34,22 @@ double now() {
 
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
+}
+
+// Calls body(numbers, at) for what the `n` numbers from `begin` on have of each
+// tensor, where the tensors lie one after the other; `at` counts from `begin`.
+template <class Body>
+void for_each_overlap(const std::vector<at::Tensor>& tensors, int64_t begin,
+                      int64_t n, const Body& body) {
+  int64_t first = 0;  // of the tensor
+  for (const auto& tensor : tensors) {
+    const int64_t from = std::max(begin, first);
+    const int64_t to = std::min(begin + n, first + tensor.numel());
+    if (from < to) {
+      body(tensor.view({-1}).narrow(0, from - first, to - from), from - begin);
+    }
+    first += tensor.numel();
+  }
 }
 
 bool uses_nccl(const CommunicatorPlace& place) {
@@ -113,6 +132,12 @@ struct Communicator::Worker {
         stream(of.device),
         group(make_group(store, of)) {}
 
+  // How many numbers are sent at once.
+  int64_t piece(at::ScalarType type) const {
+    return piece_bytes(place.device.type()) /
+           static_cast<int64_t>(c10::elementSize(type));
+  }
+
   // Memory that is used again by every operation.
   at::Tensor scratch(size_t which, int64_t numel, at::ScalarType type) {
     auto& kept = kept_scratch[which];
@@ -160,6 +185,27 @@ struct Communicator::Worker {
     for (const auto& tensor : tensors) {
       tensor.copy_(all.narrow(0, at, tensor.numel()));
       at += tensor.numel();
+    }
+  }
+
+  // Of each rank's numbers, one after the other, the `n` from `begin` on; those
+  // that it does not have are whatever they are.
+  void share(const std::vector<std::vector<at::Tensor>>& parts, int64_t begin,
+             int64_t n, at::ScalarType type) {
+    const auto own = scratch(0, n, type);
+    const auto all = scratch(1, place.size * n, type);
+    for_each_overlap(parts[size_t(place.rank)], begin, n,
+                     [&](const at::Tensor& numbers, int64_t at) {
+                       own.narrow(0, at, numbers.numel()).copy_(numbers);
+                     });
+    all_gather(all, own);
+    for (int64_t rank = 0; rank < place.size; ++rank) {
+      if (rank == place.rank) continue;
+      for_each_overlap(
+          parts[size_t(rank)], begin, n,
+          [&](const at::Tensor& numbers, int64_t at) {
+            numbers.copy_(all.narrow(0, rank * n + at, numbers.numel()));
+          });
     }
   }
 
@@ -247,6 +293,11 @@ Communicator::~Communicator() {
   if (!idle || worker.failure) worker.group.release();
 }
 
+// Both of Worker::scratch.
+int64_t Communicator::kept_bytes(at::DeviceType device) {
+  return 2 * piece_bytes(device);
+}
+
 int64_t Communicator::rank() const { return worker_->place.rank; }
 int64_t Communicator::size() const { return worker_->place.size; }
 at::Device Communicator::device() const { return worker_->place.device; }
@@ -277,7 +328,9 @@ Pending Communicator::submit(std::function<void(Worker&)> work) {
 }
 
 Pending Communicator::sum(std::vector<at::Tensor> tensors) {
+  if (tensors.empty()) return {};
   return submit([tensors = std::move(tensors)](Worker& worker) {
+    const int64_t most = worker.piece(tensors[0].scalar_type());
     std::vector<at::Tensor> piece;
     int64_t numel = 0;
     std::vector<at::Tensor> dense;
@@ -286,11 +339,11 @@ Pending Communicator::sum(std::vector<at::Tensor> tensors) {
       TORCH_INTERNAL_ASSERT(tensor.scalar_type() == dense[0].scalar_type());
       const auto numbers = tensor.view({-1});
       for (int64_t at = 0; at < numbers.numel();) {
-        const int64_t n = std::min(numbers.numel() - at, kPiece - numel);
+        const int64_t n = std::min(numbers.numel() - at, most - numel);
         piece.push_back(numbers.narrow(0, at, n));
         at += n;
         numel += n;
-        if (numel < kPiece) continue;
+        if (numel < most) continue;
         worker.sum(piece, numel);
         piece.clear();
         numel = 0;
@@ -347,6 +400,7 @@ Pending Communicator::share(std::vector<std::vector<at::Tensor>> parts) {
     for (const auto& part : parts) {
       int64_t numel = 0;
       for (const auto& tensor : part) {
+        TORCH_INTERNAL_ASSERT(tensor.is_contiguous());
         numel += tensor.numel();
         type = tensor.scalar_type();
       }
@@ -354,21 +408,10 @@ Pending Communicator::share(std::vector<std::vector<at::Tensor>> parts) {
     }
     if (most == 0) return;
     const auto ranks = static_cast<int64_t>(parts.size());
-    const auto own = worker.scratch(0, most, type);
-    const auto all = worker.scratch(1, ranks * most, type);
-    int64_t at = 0;
-    for (const auto& tensor : parts[size_t(worker.place.rank)]) {
-      own.narrow(0, at, tensor.numel()).copy_(tensor.reshape({-1}));
-      at += tensor.numel();
-    }
-    worker.all_gather(all, own);
-    for (int64_t rank = 0; rank < ranks; ++rank) {
-      if (rank == worker.place.rank) continue;
-      at = rank * most;
-      for (const auto& tensor : parts[size_t(rank)]) {
-        tensor.copy_(all.narrow(0, at, tensor.numel()).view(tensor.sizes()));
-        at += tensor.numel();
-      }
+    const int64_t size =
+        std::min(most, std::max<int64_t>(1, worker.piece(type) / ranks));
+    for (int64_t begin = 0; begin < most; begin += size) {
+      worker.share(parts, begin, std::min(size, most - begin), type);
     }
   });
 }

@@ -82,8 +82,8 @@ class Communicator {
   // Of one rank, to all others, in place.
   Pending broadcast(std::vector<at::Tensor> tensors, int64_t from = 0);
 
-  // Of each rank r its parts[r] to all others, in place; all of one type on one
-  // device.
+  // Of each rank r its parts[r] to all others, in place; all contiguous, of one
+  // type on one device.
   Pending share(std::vector<std::vector<at::Tensor>> parts);
 
   // The same of all ranks, one after the other: [size, ...]. Waits.
@@ -101,6 +101,9 @@ class Communicator {
 
   // Of operations from here on.
   void set_timeout(double seconds);
+
+  // Memory that it keeps for sums and what is shared, however much there is.
+  static int64_t kept_bytes(at::DeviceType device);
 
   // How many operations were begun, for whoever asks whether it goes on.
   int64_t begun() const;

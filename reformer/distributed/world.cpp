@@ -123,12 +123,14 @@ void World::require_alike(const RankFacts& facts) {
 }
 
 bool World::any(bool yes) {
+  if (alone()) return yes;
   return control_->gathered(at::full({1}, yes ? 1 : 0, at::kByte))
       .any()
       .item<bool>();
 }
 
 double World::first_ones(double number) {
+  if (alone()) return number;
   return control_->gathered(at::full({1}, number, at::kDouble))[0]
       .item<double>();
 }

@@ -36,6 +36,7 @@ class World {
 
   const Ranks& ranks() const { return ranks_; }
   bool first() const { return ranks_.first(); }
+  bool alone() const { return ranks_.size == 1; }
 
   // Between hosts, for words and decisions.
   Communicator& control() { return *control_; }

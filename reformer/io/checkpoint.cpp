@@ -1,18 +1,14 @@
 #include "reformer/io/checkpoint.h"
 
-#include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "reformer/base/atomic_file.h"
 #include "reformer/base/errors.h"
-#include "reformer/base/xxhash64.h"
 #include "reformer/config/config_json.h"
+#include "reformer/io/checkpoint_files.h"
 #include "reformer/io/checkpoint_folder.h"
 #include "reformer/io/checkpoint_state.h"
 #include "reformer/io/finite.h"
-#include "reformer/io/safetensors.h"
 #include "reformer/io/unfinished_folder.h"
 
 namespace reformer {
@@ -32,40 +28,9 @@ void remove_leftovers_in(const fs::path& folder) {
   }
 }
 
-std::optional<FoundCheckpoint> checkpoint_of(const fs::path& run,
-                                             int64_t step) {
-  for (const auto& found : checkpoints_in(run)) {
-    if (found.step == step) return found;
-  }
-  return {};
-}
-
-bool was_best(const fs::path& run, int64_t step) {
-  const auto found = checkpoint_of(run, step);
-  return found && is_best(*found);
-}
-
-using Files = std::vector<std::pair<std::string, std::vector<NamedTensor>>>;
-
-void write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint,
-                      const Files& files, bool best) {
-  CheckpointState state{checkpoint, {}};
-  const Metadata metadata{{"format", "pt"},
-                          {"step", std::to_string(checkpoint.step)}};
-  for (const auto& [name, tensors] : files) {
-    state.checksums[name] = write_safetensors(folder / name, tensors, metadata);
-  }
-  if (!checkpoint.tokenizer.empty()) {
-    write_file_atomically(folder / kTokenizerFile, checkpoint.tokenizer);
-    state.checksums[kTokenizerFile] = xxhash64_hex(checkpoint.tokenizer);
-  }
-  if (best) write_file_atomically(folder / kBestMark, "");
-  write_file_atomically(folder / kStateFile, render_state(state));
-}
-
 // The parameters in files of at most so many bytes (0: one), in their order.
-Files parameter_files(const std::vector<NamedTensor>& parameters,
-                      int64_t most_bytes) {
+TensorFiles parameter_files(const std::vector<NamedTensor>& parameters,
+                            int64_t most_bytes) {
   std::vector<std::vector<NamedTensor>> parts(1);
   int64_t bytes = 0;
   for (const auto& parameter : parameters) {
@@ -81,47 +46,11 @@ Files parameter_files(const std::vector<NamedTensor>& parameters,
     bytes += more;
   }
   if (parts.size() == 1) return {{kModelFile, parts[0]}};
-  Files files;
+  TensorFiles files;
   for (size_t i = 0; i < parts.size(); ++i) {
-    char name[64];
-    std::snprintf(name, sizeof(name), "model-%05zu-of-%05zu.safetensors", i + 1,
-                  parts.size());
-    files.emplace_back(name, parts[i]);
+    files.emplace_back(part_name(kModelFile, i, parts.size()), parts[i]);
   }
   return files;
-}
-
-// Loading does not need the link, so a file system without links is no error;
-// and what is no link is not ours (a copy of the run's folder may have turned
-// it into a folder).
-void link_best(const fs::path& run, const fs::path& target) {
-  const fs::path link = run / kBestLink;
-  std::error_code ignored;
-  const bool is_link = fs::is_symlink(link);
-  if (is_link && fs::read_symlink(link, ignored) == target) return;
-  if (!is_link && fs::exists(link)) return;
-  const fs::path unfinished = unfinished_name(link);
-  fs::create_directory_symlink(target, unfinished, ignored);
-  fs::rename(unfinished, link, ignored);
-}
-
-void prune(const fs::path& run, int64_t newest, int64_t keep) {
-  const auto found = checkpoints_in(run);
-  const FoundCheckpoint* best = newest_best(found);
-  if (best) link_best(run, best->folder.filename());
-  for (size_t i = 0; i < found.size(); ++i) {
-    const bool kept = static_cast<int64_t>(i) < keep ||
-                      found[i].step == newest || &found[i] == best;
-    if (!kept) remove_folder(found[i].folder);
-  }
-  sync_folder(run);
-}
-
-void require_finite(const std::vector<NamedTensor>& tensors, int64_t step) {
-  const std::string wrong = first_not_finite(tensors);
-  if (wrong.empty()) return;
-  throw NotFinite("checkpoint: " + wrong + " is not finite after step " +
-                  std::to_string(step) + ", and is not saved");
 }
 
 }  // namespace
@@ -136,10 +65,12 @@ void save_checkpoint(const std::string& directory, const Checkpoint& checkpoint,
     }
     remove_leftovers(run);
     UnfinishedFolder folder(run / folder_name(checkpoint.step));
-    write_checkpoint(folder.path(), checkpoint,
-                     {{kModelFile, checkpoint.parameters},
-                      {kOptimizerFile, checkpoint.optimizer}},
-                     best || was_best(run, checkpoint.step));
+    write_state(folder.path(), checkpoint,
+                write_tensors(folder.path(),
+                              {{kModelFile, checkpoint.parameters},
+                               {kOptimizerFile, checkpoint.optimizer}},
+                              checkpoint.step),
+                best || was_best(run, checkpoint.step));
     folder.commit();
     prune(run, checkpoint.step, checkpoint.config.train.keep);
   });
@@ -150,7 +81,7 @@ void record_evaluation(const std::string& directory,
                        const EvaluatedCheckpoint& evaluated) {
   with_errors([&] {
     const fs::path run(directory);
-    const auto found = checkpoint_of(run, evaluated.step);
+    const auto found = find_checkpoint(run, evaluated.step);
     require(found.has_value(), directory, ": the checkpoint of step ",
             evaluated.step, ", saved a moment ago, is gone");
     const fs::path& folder = found->folder;
@@ -174,21 +105,6 @@ void finish_saving(const std::string& directory, int64_t keep) {
 }
 
 namespace {
-
-// Which file has which parameter, as other programs look for it where there are
-// several.
-std::string index_of(const Files& files) {
-  nlohmann::ordered_json index;
-  int64_t bytes = 0;
-  for (const auto& [file, tensors] : files) {
-    for (const auto& [name, value] : tensors) {
-      index["weight_map"][name] = file;
-      bytes += static_cast<int64_t>(value.nbytes());
-    }
-  }
-  index["metadata"]["total_size"] = bytes;
-  return index.dump(2) + "\n";
-}
 
 // What it learnt from lies on the machine where it did.
 Checkpoint without_paths(Checkpoint checkpoint) {
@@ -216,12 +132,12 @@ void export_model(const std::string& directory, const Checkpoint& trained,
             type, "; give --type float32");
     const auto files = parameter_files(rounded, most_bytes);
     make_folder(directory, [&](const fs::path& folder) {
-      write_checkpoint(folder, checkpoint, files, /*best=*/false);
+      write_state(folder, checkpoint,
+                  write_tensors(folder, files, checkpoint.step),
+                  /*best=*/false);
       write_file_atomically(folder / kConfigFile,
                             config_to_json(checkpoint.config) + "\n");
-      if (files.size() > 1) {
-        write_file_atomically(folder / kIndexFile, index_of(files));
-      }
+      if (files.size() > 1) write_index(folder, files);
     });
   });
 }

@@ -8,7 +8,9 @@
 //   DIR/step-00001000/         a checkpoint: model.safetensors,
 //                              optimizer.safetensors, state.json, and
 //                              tokenizer.model again; and an empty file `best`
-//                              where it was the best yet
+//                              where it was the best yet. Where ranks share
+//                              the optimizer's state, files of each
+//                              (io/checkpoint_parts.h)
 //   DIR/best                   a link to the best, for people: the newest
 //                              checkpoint with the file `best` is the one
 //   DIR/run.lock               while a run goes on; after a kill it means

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "reformer/base/atomic_file.h"
@@ -32,6 +34,20 @@ std::optional<CheckpointName> checkpoint_named(std::string name) {
   return CheckpointName{step, replaced};
 }
 
+// Loading does not need the link, so a file system without links is no error;
+// and what is no link is not ours (a copy of the run's folder may have turned
+// it into a folder).
+void link_best(const fs::path& run, const fs::path& target) {
+  const fs::path link = run / kBestLink;
+  std::error_code ignored;
+  const bool is_link = fs::is_symlink(link);
+  if (is_link && fs::read_symlink(link, ignored) == target) return;
+  if (!is_link && fs::exists(link)) return;
+  const fs::path unfinished = unfinished_name(link);
+  fs::create_directory_symlink(target, unfinished, ignored);
+  fs::rename(unfinished, link, ignored);
+}
+
 }  // namespace
 
 std::string folder_name(int64_t step) {
@@ -42,6 +58,17 @@ std::string folder_name(int64_t step) {
 
 fs::path replaced_name(const fs::path& folder) {
   return folder.string() + std::string(kReplaced);
+}
+
+std::string part_name(const std::string& file, size_t part, size_t parts) {
+  const size_t dot = file.rfind('.');
+  char numbers[64];
+  std::snprintf(numbers, sizeof(numbers), "-%05zu-of-%05zu", part + 1, parts);
+  return file.substr(0, dot) + numbers + file.substr(dot);
+}
+
+bool is_optimizer_file(const std::string& file) {
+  return file == kOptimizerFile || file.starts_with("optimizer-");
 }
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
@@ -104,6 +131,31 @@ void remove_leftovers(const fs::path& run) {
     if (found && found->replaced && fs::exists(run / folder_name(found->step)))
       remove_folder(path);
   }
+}
+
+std::optional<FoundCheckpoint> find_checkpoint(const fs::path& run,
+                                               int64_t step) {
+  for (const auto& found : checkpoints_in(run)) {
+    if (found.step == step) return found;
+  }
+  return {};
+}
+
+bool was_best(const fs::path& run, int64_t step) {
+  const auto found = find_checkpoint(run, step);
+  return found && is_best(*found);
+}
+
+void prune(const fs::path& run, int64_t newest, int64_t keep) {
+  const auto found = checkpoints_in(run);
+  const FoundCheckpoint* best = newest_best(found);
+  if (best) link_best(run, best->folder.filename());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const bool kept = static_cast<int64_t>(i) < keep ||
+                      found[i].step == newest || &found[i] == best;
+    if (!kept) remove_folder(found[i].folder);
+  }
+  sync_folder(run);
 }
 
 }  // namespace reformer

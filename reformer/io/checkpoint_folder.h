@@ -21,6 +21,12 @@ inline constexpr char kStateFile[] = "state.json";
 inline constexpr char kTokenizerFile[] = "tokenizer.model";
 inline constexpr char kIndexFile[] = "model.safetensors.index.json";
 
+// "model-00002-of-00004.safetensors", of "model.safetensors", 1 and 4.
+std::string part_name(const std::string& file, size_t part, size_t parts);
+
+// optimizer.safetensors, or a part of it.
+bool is_optimizer_file(const std::string& file);
+
 // An empty file in a checkpoint that was the best when it was saved.
 inline constexpr char kBestMark[] = "best";
 
@@ -48,6 +54,16 @@ bool is_best(const FoundCheckpoint& checkpoint);
 // The newest that is best: each one is better than those before. May be null.
 const FoundCheckpoint* newest_best(
     const std::vector<FoundCheckpoint>& newest_first);
+
+// The one of that step, replaced or not.
+std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& run,
+                                               int64_t step);
+
+// Whether that step was saved before, and was the best.
+bool was_best(const std::filesystem::path& run, int64_t step);
+
+// Removes all but the last `keep`, the newest and the best, and links the best.
+void prune(const std::filesystem::path& run, int64_t newest, int64_t keep);
 
 // What a killed run left in its folder: .tmp-NAME-PID of a NAME that runs
 // write. Other people's files may begin with .tmp- too.

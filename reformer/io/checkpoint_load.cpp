@@ -7,6 +7,7 @@
 #include "reformer/config/config_json.h"
 #include "reformer/io/checkpoint.h"
 #include "reformer/io/checkpoint_folder.h"
+#include "reformer/io/checkpoint_parts.h"
 #include "reformer/io/checkpoint_state.h"
 #include "reformer/io/finite.h"
 #include "reformer/io/safetensors.h"
@@ -47,8 +48,8 @@ enum class Purpose { kUse, kTraining };
 
 Checkpoint load_folder(const fs::path& folder, Purpose purpose) {
   CheckpointState state = read_state(folder);
-  // An exported model may have several files of parameters, in the order of
-  // their names, and has no optimizer state.
+  // There may be several files of parameters and of optimizer state, in the
+  // order of their names; an exported model has no state.
   for (const auto& [name, checksum] : state.checksums) {
     require(fs::path(name).filename() == name, folder.string(),
             ": the name of a file beside ", kStateFile, " is required, got ",
@@ -57,7 +58,7 @@ Checkpoint load_folder(const fs::path& folder, Purpose purpose) {
       state.checkpoint.tokenizer = load_text(folder / name, checksum);
       continue;
     }
-    const bool optimizer = name == kOptimizerFile;
+    const bool optimizer = is_optimizer_file(name);
     auto loaded = load_tensors(folder / name, state);
     if (!optimizer || purpose == Purpose::kTraining) {
       require_finite(loaded, folder / name);
@@ -66,6 +67,7 @@ Checkpoint load_folder(const fs::path& folder, Purpose purpose) {
         optimizer ? state.checkpoint.optimizer : state.checkpoint.parameters;
     for (auto& tensor : loaded) tensors.push_back(std::move(tensor));
   }
+  state.checkpoint.optimizer = joined_rows(state.checkpoint.optimizer);
   return std::move(state.checkpoint);
 }
 

@@ -1,5 +1,6 @@
 #include "reformer/io/checkpoint_state.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kFormat = 1;
+// The first programs know one file of optimizer state.
+constexpr int64_t kFormat = 2;
+int64_t format_of(const CheckpointState& state) {
+  const auto is_part = [](const auto& file) {
+    return is_optimizer_file(file.first) && file.first != kOptimizerFile;
+  };
+  return std::any_of(state.checksums.begin(), state.checksums.end(), is_part)
+             ? 2
+             : 1;
+}
 
 // JSON's numbers are finite, and round trip exactly; others become text.
 Json json_of(double number) {
@@ -116,7 +126,7 @@ CheckpointState state_of(const Json& json) {
 std::string render_state(const CheckpointState& state) {
   const Checkpoint& from = state.checkpoint;
   Json json;
-  json["format"] = kFormat;
+  json["format"] = format_of(state);
   json["step"] = from.step;
   json["data_position"] = from.data_position;
   json["evaluated_step"] = from.evaluated_step;

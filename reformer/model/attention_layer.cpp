@@ -120,7 +120,7 @@ std::vector<at::Tensor> AttentionLayer::projected_rows(const at::Tensor& normed,
   for (size_t i = 0; i < matrices.size(); ++i) {
     rows.push_back(linear(projected_from(i, normed, pass), {matrices[i], {}}));
   }
-  for (auto& row : rows) row = exchange_.by_heads(row);
+  for (auto& row : rows) row = exchange_.by_heads(std::move(row));
   return rows;
 }
 
@@ -329,11 +329,12 @@ at::Tensor AttentionLayer::evaluate_and_add(
 }
 
 // Returns the gradient of `attended`, of which `joined` was made.
-at::Tensor AttentionLayer::finish_backward(const at::Tensor& joined,
+at::Tensor AttentionLayer::finish_backward(at::Tensor joined,
                                            const at::Tensor& d_y,
                                            const Pass& pass) const {
   const auto d_output = as_matrix(dropped(d_y.to(compute_), pass));
   add_weight_gradient(output_, as_matrix(joined), d_output);
+  joined.reset();
   return split_heads(
       exchange_.by_heads(at::mm(d_output, output_.to(compute_))
                              .view({d_y.size(0), d_y.size(1), -1})));
@@ -343,12 +344,15 @@ void AttentionLayer::add_gradients(EvaluatedAttention evaluated,
                                    const at::Tensor& d_y, const at::Tensor& d_x,
                                    const Pass& pass) const {
   auto& [normed, rows, attended, joined] = evaluated;
-  auto d_attended = finish_backward(joined_of(evaluated), d_y, pass);
+  auto kept = joined_of(evaluated);
   joined.reset();
+  auto d_attended = finish_backward(std::move(kept), d_y, pass);
   backward_from(std::move(attended), d_attended);
   d_attended.reset();
   for (auto& row : rows) {  // gradients from here on
-    row = as_matrix(exchange_.by_positions(row.grad()));
+    auto d_row = row.grad();
+    row.reset();
+    row = as_matrix(exchange_.by_positions(std::move(d_row)));
   }
   if (!normed.y.defined()) {
     normed = layer_norm_forward(normed.x, norm_, compute_);

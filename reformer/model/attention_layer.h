@@ -161,7 +161,7 @@ class AttentionLayer {
                              const Pass& pass, at::Tensor& buckets) const;
   EvaluatedAttention evaluate(const at::Tensor& x, const Pass& pass,
                               at::Tensor& buckets, bool keep_normed) const;
-  at::Tensor finish_backward(const at::Tensor& joined, const at::Tensor& d_y,
+  at::Tensor finish_backward(at::Tensor joined, const at::Tensor& d_y,
                              const Pass& pass) const;
   std::vector<at::Tensor> projections() const;
   const at::Tensor& projected_from(size_t i, const at::Tensor& normed,

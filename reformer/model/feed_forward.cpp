@@ -11,6 +11,7 @@
 
 #include "reformer/model/parameter_gradients.h"
 #include "reformer/model/parts.h"
+#include "reformer/model/sequence_exchange.h"
 #include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/gelu_gradient.h"
 #include "reformer/ops/linear.h"
@@ -27,9 +28,10 @@ Activation activation_of(ActivationKind kind) {
 }  // namespace
 
 int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch,
-                           at::DeviceType device) {
+                           at::DeviceType device, int64_t sharing) {
   if (model.feed_forward_chunk > 0) return model.feed_forward_chunk;
-  return std::max<int64_t>(64, part_elements(device) / (model.d_ff * batch));
+  return std::max<int64_t>(
+      64, part_elements(device) / (model.d_ff * batch * sharing));
 }
 
 FeedForward::FeedForward(const Config& config, const std::string& name,
@@ -51,7 +53,8 @@ FeedForward::FeedForward(const Config& config, const std::string& name,
 }
 
 int64_t FeedForward::chunk(int64_t batch) const {
-  return feed_forward_chunk(model_, batch, placement_.device.type());
+  return feed_forward_chunk(model_, batch, placement_.device.type(),
+                            sharing_ranks(placement_.sequence));
 }
 
 at::Tensor FeedForward::dropped(const at::Tensor& x, const Pass& pass,

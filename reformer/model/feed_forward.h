@@ -15,9 +15,11 @@
 
 namespace reformer {
 
-// Positions of `batch` sequences that are taken at once.
+// Positions of `batch` sequences that are taken at once; where `sharing` ranks
+// share them, each takes so many times fewer.
 int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch,
-                           at::DeviceType device = at::kCPU);
+                           at::DeviceType device = at::kCPU,
+                           int64_t sharing = 1);
 
 // What the gradients need of an evaluation of a part of the positions.
 struct EvaluatedFeedForward {

@@ -16,6 +16,7 @@
 
 #include "reformer/model/parameter_gradients.h"
 #include "reformer/model/parts.h"
+#include "reformer/model/sequence_exchange.h"
 #include "reformer/ops/linear.h"
 #include "reformer/ops/packed_matrices.h"
 #include "reformer/ops/top_tokens.h"
@@ -60,10 +61,11 @@ LossSums read(const at::Tensor& sums) {
 }
 
 int64_t loss_chunk(const ModelConfig& model, int64_t batch,
-                   at::DeviceType device) {
+                   at::DeviceType device, int64_t sharing) {
   if (model.loss_chunk > 0) return model.loss_chunk;
   const int64_t width = std::max(model.vocabulary, 2 * model.d_model);
-  return std::max<int64_t>(16, part_elements(device) / (width * batch));
+  return std::max<int64_t>(16,
+                           part_elements(device) / (width * batch * sharing));
 }
 
 LanguageHead::LanguageHead(const Config& config, Join join,
@@ -109,7 +111,8 @@ at::Tensor LanguageHead::loss_gradient(const at::Tensor& log_p,
 }
 
 int64_t LanguageHead::chunk(int64_t batch) const {
-  return loss_chunk(model_, batch, placement_.device.type());
+  return loss_chunk(model_, batch, placement_.device.type(),
+                    sharing_ranks(placement_.sequence));
 }
 
 at::Tensor LanguageHead::logits(const Streams& y) const {

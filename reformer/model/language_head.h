@@ -29,9 +29,10 @@ struct LossSums {
   }
 };
 
-// Positions of `batch` sequences that are taken at once.
+// Positions of `batch` sequences that are taken at once; where `sharing` ranks
+// share them, each takes so many times fewer.
 int64_t loss_chunk(const ModelConfig& model, int64_t batch,
-                   at::DeviceType device = at::kCPU);
+                   at::DeviceType device = at::kCPU, int64_t sharing = 1);
 
 // As the device counts them, [3] float64: loss, count, correct.
 LossSums read(const at::Tensor& sums);

@@ -51,7 +51,7 @@ int64_t thread_scratch(AttentionKind kind) {
 // part of the keys, of which there are as many as fill the GPU.
 int64_t query_gradient_sums(const Config& config, const TensorSizes& sizes) {
   constexpr int64_t kMultiprocessors = 132;  // of an H100 or H200
-  const int64_t rows = batch_rows(config) * config.model.heads;
+  const int64_t rows = batch_rows(config) * own_heads(config);
   const bool in_parts =
       config.train.deterministic && sizes.compute != kFloatBytes;
   const int64_t parts =
@@ -64,9 +64,9 @@ int64_t query_gradient_sums(const Config& config, const TensorSizes& sizes) {
 int64_t device_scratch(const Config& config, const TensorSizes& sizes,
                        AttentionKind kind, bool rounds) {
   if (kind == AttentionKind::kFull) return query_gradient_sums(config, sizes);
-  const int64_t length = config.train.length;
+  const int64_t length = whole_length(config);
   const int64_t heads = std::min((kernels::kRowsTogether + length - 1) / length,
-                                 batch_rows(config) * config.model.heads);
+                                 batch_rows(config) * own_heads(config));
   const int64_t padded = (head_size(config.model) + 31) / 32 * 32;
   return (3 * sizes.head_rows + (rounds ? 2 * heads * length * padded : 0)) *
          kFloatBytes;
@@ -82,6 +82,15 @@ int64_t projections_working(const TensorSizes& sizes, int64_t projections) {
 
 }  // namespace
 
+int64_t whole_length(const Config& config) {
+  return config.train.length * config.train.sequence_parallel;
+}
+
+int64_t own_heads(const Config& config) {
+  const int64_t ranks = config.train.sequence_parallel;
+  return (config.model.heads + ranks - 1) / ranks;
+}
+
 int64_t compute_bytes(const Config& config, at::DeviceType device) {
   return device != at::kCPU && config.train.precision != Precision::kFloat32
              ? 2
@@ -92,11 +101,13 @@ TensorSizes::TensorSizes(const Config& config, at::DeviceType on)
     : device(on),
       compute(compute_bytes(config, on)),
       tokens(batch_rows(config) * config.train.length),
+      all_tokens(batch_rows(config) * whole_length(config)),
       stream(tokens * config.model.d_model * kFloatBytes),
       normed(tokens * config.model.d_model * compute),
-      heads(tokens * config.model.heads * head_size(config.model) * compute),
-      head_rows(tokens * config.model.heads),
-      hashed_rows(tokens * hashed_heads(config)),
+      heads(all_tokens * own_heads(config) * head_size(config.model) * compute),
+      head_rows(all_tokens * own_heads(config)),
+      hashed_rows(all_tokens *
+                  std::min(hashed_heads(config), own_heads(config))),
       inner(tokens * config.model.d_ff * compute) {}
 
 bool keeps_activations(const Config& config) {
@@ -128,7 +139,8 @@ int64_t attention_activations(const Config& config, AttentionKind kind,
 
 int64_t feed_forward_tokens(const Config& config, at::DeviceType device) {
   return chunk_tokens(
-      config, feed_forward_chunk(config.model, batch_rows(config), device));
+      config, feed_forward_chunk(config.model, batch_rows(config), device,
+                                 config.train.sequence_parallel));
 }
 
 int64_t feed_forward_working(const Config& config, at::DeviceType device) {
@@ -153,7 +165,8 @@ LossWorking loss_working(const Config& config, at::DeviceType device) {
   const int64_t rows = one_row ? 1 : batch_rows(config);
   const int64_t length =
       config.train.length * (one_row ? batch_rows(config) : 1);
-  const int64_t chunk = loss_chunk(model, rows, device);
+  const int64_t chunk =
+      loss_chunk(model, rows, device, config.train.sequence_parallel);
   const int64_t tokens = std::min(chunk, length) * rows;
   const int64_t compute = compute_bytes(config, device);
   const bool joined =
@@ -187,7 +200,7 @@ int64_t optimizer_bytes(const Config& config, int64_t others, int64_t blocks) {
   const int64_t layers = model.layers + model.encoder_layers;
   int64_t positions = 0;
   if (model.positions == PositionKind::kLearned) {
-    positions = config.train.length;
+    positions = whole_length(config);
   }
   for (const int64_t length : model.axial_shape) positions += length;
   const int64_t numbers =

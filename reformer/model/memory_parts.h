@@ -1,5 +1,8 @@
 // What each part of a model holds while it works: counts along the code of the
 // stacks, the head and the attentions, in bytes.
+//
+// A config is that of a rank here: of train.length positions, of which each of
+// train.sequence_parallel ranks has as many.
 #pragma once
 
 #include <c10/core/DeviceType.h>
@@ -12,6 +15,11 @@
 namespace reformer {
 
 inline constexpr int64_t kFloatBytes = 4;
+
+int64_t whole_length(const Config& config);
+
+// Of the rank that has most of them.
+int64_t own_heads(const Config& config);
 
 // Of a number in products and attention.
 int64_t compute_bytes(const Config& config, at::DeviceType device);
@@ -28,10 +36,11 @@ struct TensorSizes {
   at::DeviceType device;
   int64_t compute;  // bytes of a number in products and attention
   int64_t tokens;
+  int64_t all_tokens;   // of all ranks that share them, as each rank has them
   int64_t stream;       // [tokens, d_model]
   int64_t normed;       // likewise, in the type of products
-  int64_t heads;        // [tokens, heads * d_head]
-  int64_t head_rows;    // tokens * heads, in rows
+  int64_t heads;        // [all tokens, own heads * d_head]
+  int64_t head_rows;    // all tokens * own heads, in rows
   int64_t hashed_rows;  // of heads that hash
   int64_t inner;        // [tokens, d_ff]
 };

@@ -4,11 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "reformer/distributed/communicator.h"
 #include "reformer/model/memory_parts.h"
 #include "reformer/model/prediction.h"
 
 namespace reformer {
 namespace {
+
+// Learned positions are all ranks'.
+Config of_whole_length(Config config) {
+  config.train.length = whole_length(config);
+  return config;
+}
 
 // The moments of a step at which some part works hardest.
 class Moments {
@@ -18,7 +25,7 @@ class Moments {
         device_(device),
         sizes_(config, device),
         blocks_(planned_blocks(config.model)),
-        counts_(count_parameters(config)) {
+        counts_(count_parameters(of_whole_length(config))) {
     for (const auto& block : blocks_) {
       kept_.push_back(kept_with(block));
       in_first_.push_back(in_first_.back() + in_block(block));
@@ -87,7 +94,7 @@ class Moments {
     moment.gradients = gradients_from(block);
     // Kept activations have the streams among them.
     moment.streams = (keeps_activations(config_) ? 2 : 4) * sizes_.stream +
-                     17 * sizes_.tokens;
+                     17 * sizes_.all_tokens;
     if (block >= config_.model.encoder_layers) {
       moment.streams += encoder_output();
     }
@@ -172,7 +179,7 @@ class Moments {
             : std::max(sizes_.stream / 16 + 10 * sizes_.tokens,
                        batch_sum + (sizes_.stream / batch_rows(config_)) / 16);
     auto embedding = moment(-1, "embedding", working);
-    embedding.streams = 2 * sizes_.stream + 17 * sizes_.tokens;
+    embedding.streams = 2 * sizes_.stream + 17 * sizes_.all_tokens;
     return embedding;
   }
 
@@ -256,9 +263,8 @@ class Moments {
   std::vector<Kept> kept_ = std::vector<Kept>(1);  // by how many blocks
 };
 
-}  // namespace
-
-PeakPrediction predict_memory(const Config& config, at::DeviceType device) {
+// Of train.sequence_parallel ranks' part.
+PeakPrediction predict_part(const Config& config, at::DeviceType device) {
   PeakPrediction prediction;
   prediction.peak = Moments(config, device).highest();
   for (const auto& block : planned_blocks(config.model)) {
@@ -270,6 +276,24 @@ PeakPrediction predict_memory(const Config& config, at::DeviceType device) {
   }
   prediction.feed_forward = feed_forward_working(config, device);
   prediction.loss = loss_working(config, device).most();
+  return prediction;
+}
+
+}  // namespace
+
+PeakPrediction predict_memory(const Config& config, at::DeviceType device) {
+  Config alone = config;
+  alone.train.sequence_parallel = 1;
+  return predict_part(alone, device);
+}
+
+PeakPrediction predict_memory_of_rank(const Config& config,
+                                      at::DeviceType device, int64_t ranks) {
+  if (ranks == 1) return predict_memory(config, device);
+  auto prediction = predict_part(part_of_rank(config, ranks), device);
+  auto& peak = prediction.peak;
+  if (config.train.shard_optimizer) peak.optimizer_state /= ranks;
+  peak.working += Communicator::kept_bytes(device);
   return prediction;
 }
 

@@ -143,6 +143,15 @@ int64_t batch_rows(const Config& config) {
   return std::max<int64_t>(1, train.batch_tokens / (2 * train.length));
 }
 
+Config part_of_rank(const Config& config, int64_t ranks) {
+  Config part = config;
+  const int64_t groups = ranks / config.train.sequence_parallel;
+  part.train.batch = (config.train.batch + groups - 1) / groups;
+  part.train.batch_tokens /= groups;
+  part.train.length /= config.train.sequence_parallel;
+  return part;
+}
+
 int64_t tokens_per_step(const Config& config) {
   const int64_t sequences = config.model.encoder_layers > 0 ? 2 : 1;
   return sequences * batch_rows(config) * config.train.length *

@@ -74,6 +74,15 @@ struct PeakPrediction {
 PeakPrediction predict_memory(const Config& config,
                               at::DeviceType device = at::kCPU);
 
+// What one of `ranks` has of a step: its sequences, or its part of them.
+Config part_of_rank(const Config& config, int64_t ranks);
+
+// Of one of `ranks`, a multiple of train.sequence_parallel: the one that has
+// most. Parameters and their gradients are whole; besides its part of a step it
+// keeps what it sends by.
+PeakPrediction predict_memory_of_rank(const Config& config,
+                                      at::DeviceType device, int64_t ranks);
+
 // Floating point operations of a step: products alone, 2 for each
 // multiply-add.
 struct FlopsPrediction {

@@ -11,6 +11,9 @@ namespace reformer {
 
 class Communicator;
 
+// How many ranks share the sequences of a pass; null: one has all of them.
+int64_t sharing_ranks(const Communicator* ranks);
+
 // The numbers themselves do not change. Ranks take equal parts of the
 // positions, in their order, and of the heads shares that may differ by one.
 class SequenceExchange {
@@ -27,11 +30,12 @@ class SequenceExchange {
   int64_t own_of_first(int64_t count) const;
 
   // [batch, own positions, heads * d_head] to [batch, length,
-  // own heads * d_head].
-  at::Tensor by_heads(const at::Tensor& x) const;
+  // own heads * d_head]. Lets go of x, which its caller need not keep, before
+  // all of the result is there.
+  at::Tensor by_heads(at::Tensor x) const;
 
   // The way back.
-  at::Tensor by_positions(const at::Tensor& x) const;
+  at::Tensor by_positions(at::Tensor x) const;
 
  private:
   Communicator* ranks_;

@@ -29,15 +29,14 @@ class Optimizer {
                       double learning_rate) = 0;
 
   // What a checkpoint keeps, and what resumes from it bit for bit. state()
-  // shares the optimizer's memory, which the next step overwrites; load_state
-  // copies, and throws Error for the state of other parameters or of another
-  // optimizer.
+  // shares the optimizer's memory, which the next step overwrites, and where
+  // ranks share it is this rank's part; load_state takes the whole, copies, and
+  // throws Error for the state of other parameters or of another optimizer.
   virtual std::vector<NamedTensor> state() const = 0;
   virtual void load_state(const std::vector<NamedTensor>& state) = 0;
 
-  // The same where several ranks have a part each: of all of them, on the first
-  // (the others get nothing). All ranks call it.
-  virtual std::vector<NamedTensor> whole_state() const { return state(); }
+  // Whether other ranks have other parts of it.
+  virtual bool shared() const { return false; }
 };
 
 // By train.optimizer. Adafactor as the paper's authors used it: factored second

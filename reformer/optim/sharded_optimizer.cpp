@@ -1,12 +1,9 @@
 #include "reformer/optim/sharded_optimizer.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <numeric>
-#include <sstream>
 
 #include "reformer/base/errors.h"
 #include "reformer/distributed/ranks.h"
@@ -45,40 +42,49 @@ std::string parameter_of(const std::string& state) {
   return state.substr(0, state.rfind('.'));
 }
 
-// A line for each tensor: name, type, sizes.
-std::string described(const std::vector<NamedTensor>& tensors) {
-  std::ostringstream text;
-  for (const auto& [name, value] : tensors) {
-    text << name << ' ' << static_cast<int>(value.scalar_type()) << ' '
-         << value.dim();
-    for (const int64_t size : value.sizes()) text << ' ' << size;
-    text << '\n';
+// Shares of all that is dealt out.
+struct Load {
+  double work = 0;   // numbers to update, and to send
+  double state = 0;  // numbers to keep
+  Load operator+(const Load& more) const {
+    return {work + more.work, state + more.state};
   }
-  return text.str();
-}
+  double most() const { return std::max(work, state); }
+};
 
-std::vector<NamedTensor> tensors_like(const std::string& described) {
-  std::vector<NamedTensor> tensors;
-  std::istringstream text(described);
-  std::string name;
-  int type = 0;
-  size_t dimensions = 0;
-  while (text >> name >> type >> dimensions) {
-    std::vector<int64_t> sizes(dimensions);
-    for (auto& size : sizes) text >> size;
-    tensors.push_back(
-        {name, at::empty(sizes, static_cast<at::ScalarType>(type))});
+// Both count: Adafactor's state of a matrix is a row and a column, so that who
+// has few large matrices would keep little, and who has many small ones much.
+class Sizes {
+ public:
+  Sizes(const std::vector<Parameter>& parameters,
+        const std::vector<NamedTensor>& state,
+        const std::vector<size_t>& dealt) {
+    std::unordered_map<std::string, double> kept;
+    for (const auto& [name, value] : state) {
+      kept[parameter_of(name)] += double(value.numel());
+    }
+    for (const auto& [name, value] : parameters) {
+      loads_.push_back({double(value.numel()), kept[name]});
+    }
+    for (const size_t i : dealt) all_ = all_ + loads_[i];
   }
-  return tensors;
-}
+
+  Load of(size_t parameter) const {
+    const auto& [work, state] = loads_[parameter];
+    return {work / all_.work, state / std::max(all_.state, 1.0)};
+  }
+
+ private:
+  std::vector<Load> loads_;
+  Load all_;
+};
 
 }  // namespace
 
 std::vector<std::vector<ShardedOptimizer::Piece>> ShardedOptimizer::dealt(
     const TrainConfig& config, const std::vector<Parameter>& parameters,
-    int64_t ranks) {
+    const std::vector<NamedTensor>& state, int64_t ranks) {
   std::vector<std::vector<Piece>> pieces(static_cast<size_t>(ranks));
-  std::vector<int64_t> load(static_cast<size_t>(ranks));
   std::vector<size_t> uncut;
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (!can_be_cut(config.optimizer, parameters[i])) {
@@ -93,14 +99,20 @@ std::vector<std::vector<ShardedOptimizer::Piece>> ShardedOptimizer::dealt(
           {i, share.begin, share.count(), share.count() == rows});
     }
   }
-  const auto numel = [&](size_t i) { return parameters[i].value.numel(); };
-  std::stable_sort(uncut.begin(), uncut.end(),
-                   [&](size_t a, size_t b) { return numel(a) > numel(b); });
+  const Sizes sizes(parameters, state, uncut);
+  std::stable_sort(uncut.begin(), uncut.end(), [&](size_t a, size_t b) {
+    return sizes.of(a).work > sizes.of(b).work;
+  });
+  std::vector<Load> loads(static_cast<size_t>(ranks));
   for (const size_t i : uncut) {
-    const auto rank =
-        size_t(std::min_element(load.begin(), load.end()) - load.begin());
-    load[rank] += numel(i);
-    pieces[rank].push_back({i, 0, row_count(parameters[i].value), true});
+    const Load more = sizes.of(i);
+    const auto least = std::min_element(
+        loads.begin(), loads.end(), [&](const Load& a, const Load& b) {
+          return (a + more).most() < (b + more).most();
+        });
+    *least = *least + more;
+    pieces[size_t(least - loads.begin())].push_back(
+        {i, 0, row_count(parameters[i].value), true});
   }
   for (auto& own : pieces) {
     std::sort(own.begin(), own.end(), [](const Piece& a, const Piece& b) {
@@ -128,9 +140,9 @@ ShardedOptimizer::ShardedOptimizer(const TrainConfig& config,
                                    const std::vector<Parameter>& parameters,
                                    Communicator& ranks)
     : ranks_(ranks),
-      pieces_(dealt(config, parameters, ranks.size())),
-      own_(make_optimizer(config, own_parts(parameters))),
-      like_(state_like(config, parameters)) {
+      like_(state_like(config, parameters)),
+      pieces_(dealt(config, parameters, like_, ranks.size())),
+      own_(make_optimizer(config, own_parts(parameters))) {
   std::unordered_map<std::string, Piece> piece_of;
   for (const auto& piece : pieces_[size_t(ranks_.rank())]) {
     piece_of[parameters[piece.parameter].name] = piece;
@@ -158,28 +170,13 @@ void ShardedOptimizer::update(std::vector<Parameter>& parameters,
   ranks_.share(std::move(updated)).wait();
 }
 
-std::vector<NamedTensor> ShardedOptimizer::whole_state() const {
-  const auto own = own_->state();
-  const auto descriptions = ranks_.gathered(described(own));
-  const bool first = ranks_.rank() == 0;
-  std::unordered_map<std::string, std::vector<at::Tensor>> parts;
-  for (int64_t rank = 0; rank < ranks_.size(); ++rank) {
-    const bool mine = rank == ranks_.rank();
-    const auto tensors = mine ? own : tensors_like(descriptions[size_t(rank)]);
-    for (const auto& [name, value] : tensors) {
-      ranks_.broadcast({value}, rank).wait();
-      if (first) parts[name].push_back(value.to(at::kCPU));
-    }
-  }
-  std::vector<NamedTensor> whole;
-  if (!first) return whole;
-  for (const auto& [name, like] : like_) {
-    const auto& found = parts[name];
-    const bool counts = !like.is_meta();  // of steps, which all have
-    whole.push_back(
-        {name, counts || found.size() == 1 ? found[0] : at::cat(found)});
-  }
-  return whole;
+std::vector<NamedTensor> ShardedOptimizer::state() const {
+  auto own = own_->state();
+  if (ranks_.rank() == 0) return own;
+  std::erase_if(own, [&](const NamedTensor& tensor) {
+    return piece_of_state_.count(tensor.name) == 0;
+  });
+  return own;
 }
 
 void ShardedOptimizer::load_state(const std::vector<NamedTensor>& whole) {

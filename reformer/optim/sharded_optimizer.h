@@ -17,7 +17,8 @@ namespace reformer {
 // same on all ranks. Where an update treats numbers one by one (Adam, and
 // Muon's Adam) a rank's part of a parameter is some of its rows; else
 // (Adafactor, Muon's matrices) whole parameters are dealt out, the largest
-// first, each to the rank with least. All ranks call all functions alike.
+// first, each to the rank with least to update and to keep. All ranks call all
+// functions alike.
 class ShardedOptimizer : public Optimizer {
  public:
   ShardedOptimizer(const TrainConfig& config,
@@ -28,11 +29,11 @@ class ShardedOptimizer : public Optimizer {
   void update(std::vector<Parameter>& parameters,
               double learning_rate) override;
 
-  // This rank's part.
-  std::vector<NamedTensor> state() const override { return own_->state(); }
-
-  // As one rank would have it, on the host; of ranks but the first empty.
-  std::vector<NamedTensor> whole_state() const override;
+  // This rank's part, not waiting for others. The parts of all ranks, in their
+  // order, are the whole: rows of tensors of one name follow one another
+  // (joined_rows); what all ranks have is in the first one's part.
+  std::vector<NamedTensor> state() const override;
+  bool shared() const override { return true; }
 
   // Of the whole state, as one rank would have it.
   void load_state(const std::vector<NamedTensor>& whole) override;
@@ -48,13 +49,13 @@ class ShardedOptimizer : public Optimizer {
 
   static std::vector<std::vector<Piece>> dealt(
       const TrainConfig& config, const std::vector<Parameter>& parameters,
-      int64_t ranks);
+      const std::vector<NamedTensor>& state, int64_t ranks);
   std::vector<Parameter> own_parts(const std::vector<Parameter>& all) const;
 
   Communicator& ranks_;
+  std::vector<NamedTensor> like_;           // the whole state, without numbers
   std::vector<std::vector<Piece>> pieces_;  // of each rank
   std::unique_ptr<Optimizer> own_;          // of this rank's pieces
-  std::vector<NamedTensor> like_;           // the whole state, without numbers
   // The rows of a state's tensor that are this rank's, by its name.
   std::unordered_map<std::string, Piece> piece_of_state_;
 };

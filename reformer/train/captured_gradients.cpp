@@ -35,6 +35,7 @@ CapturedGradients::CapturedGradients(SequenceModel& model,
     : model_(model),
       input_(like_on(like.batch, model.placement().device)),
       scale_(like.scale),
+      first_example_(like.first_example),
       step_(at::empty({1}, input_.tokens.options())),
       graph_(model.placement().device) {
   Pass pass{static_cast<uint64_t>(model.config().train.seed), /*step=*/0,
@@ -42,7 +43,7 @@ CapturedGradients::CapturedGradients(SequenceModel& model,
   pass.step_on_device =
       reinterpret_cast<const uint64_t*>(step_.const_data_ptr<int64_t>());
   graph_.capture([&] {
-    result_ = compute({input_, scale_}, pass);
+    result_ = compute({input_, scale_, first_example_}, pass);
     for (const auto& parameter : model_.parameters()) {
       gradients_.push_back(parameter.gradient());
     }
@@ -50,7 +51,7 @@ CapturedGradients::CapturedGradients(SequenceModel& model,
 }
 
 bool CapturedGradients::fits(const WeighedBatch& batch) const {
-  return batch.scale == scale_ &&
+  return batch.scale == scale_ && batch.first_example == first_example_ &&
          same_sizes(batch.batch.tokens, input_.tokens) &&
          same_sizes(batch.batch.source, input_.source) &&
          same_sizes(batch.batch.source_mask, input_.source_mask);

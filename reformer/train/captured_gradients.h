@@ -28,7 +28,8 @@ class CapturedGradients {
   CapturedGradients(SequenceModel& model, const WeighedBatch& like,
                     const Compute& compute);
 
-  // Whether the batch has the sizes and the scale that were captured.
+  // Whether the batch has the sizes, the scale and the place in its step that
+  // were captured.
   bool fits(const WeighedBatch& batch) const;
 
   // What `compute` would do and return; the next call overwrites it.
@@ -38,6 +39,7 @@ class CapturedGradients {
   SequenceModel& model_;
   Batch input_;  // on the device
   double scale_;
+  int64_t first_example_;
   at::Tensor step_;  // int64, on the device
   CudaGraph graph_;
   at::Tensor result_;

@@ -11,9 +11,9 @@
 
 namespace reformer {
 
-// A block's gradients are complete when a backward pass leaves it: their sum is
-// then on its way, while the block before is undone. What belongs to no block
-// follows at the end.
+// The head's gradients are complete when a backward pass comes to the last
+// block, a block's when it leaves it: their sum is then on its way, while the
+// block before is undone. The rest, embeddings, is complete at the end.
 //
 // A step: begin_step, then for each batch begin_batch and a training pass of
 // the model (none where this rank has no example of it), then finish.
@@ -27,6 +27,10 @@ class GradientSum : public BlockObserver {
   void begin_step(int64_t batches);
   void begin_batch() { ++batch_; }
 
+  // A step whose gradients come all at once, of a captured pass: finish alone
+  // follows.
+  void begin_captured_step() { begin_step(/*batches=*/-1); }
+
   // All gradients, and `more`, are the sums over all ranks from here on.
   void finish(const at::Tensor& more);
 
@@ -35,14 +39,16 @@ class GradientSum : public BlockObserver {
 
  private:
   void send(const std::vector<size_t>& indices);
+  void send_until(int64_t block);
 
   SequenceModel& model_;
   Communicator& ranks_;
-  std::vector<std::vector<size_t>> blocks_;  // indices of their parameters
+  // Indices of parameters: of each block, and behind the last one of the head.
+  std::vector<std::vector<size_t>> groups_;
   std::vector<size_t> rest_;
   int64_t batches_ = 0;
   int64_t batch_ = 0;  // from 1 on
-  int64_t next_ = -1;  // the block whose gradients are sent next
+  int64_t next_ = -1;  // the group whose gradients are sent next
   std::vector<Pending> pending_;
 };
 

@@ -13,6 +13,7 @@
 #include "reformer/device/device_memory.h"
 #include "reformer/device/out_of_memory.h"
 #include "reformer/model/memory_limits.h"
+#include "reformer/model/prediction.h"
 #include "reformer/optim/sharded_optimizer.h"
 #include "reformer/train/evaluation.h"
 
@@ -56,7 +57,7 @@ Batch rows_of(const Batch& batch, const Share& share) {
 std::unique_ptr<Optimizer> optimizer_of(
     const TrainConfig& train, const std::vector<Parameter>& parameters,
     World* world) {
-  if (!train.shard_optimizer || world == nullptr) {
+  if (!train.shard_optimizer || world == nullptr || world->alone()) {
     return make_optimizer(train, parameters);
   }
   return std::make_unique<ShardedOptimizer>(train, parameters, world->sums());
@@ -84,22 +85,14 @@ Placement placed(Placement placement, const TrainConfig& train, World* world) {
   return placement;
 }
 
-// What a rank has of a step: its sequences, or its part of one.
-Config part_of_step(Config config, const World* world) {
-  if (world == nullptr) return config;
-  const int64_t groups = world->data_size();
-  config.train.batch = (config.train.batch + groups - 1) / groups;
-  config.train.batch_tokens /= groups;
-  config.train.length /= config.train.sequence_parallel;
-  return config;
-}
-
 // Before the model, whose parameters take their time to draw.
 Placement possible(const Config& config, const Placement& placement,
                    World* world) {
   check(config);
   const Placement placed_so = placed(placement, config.train, world);
-  require_memory_for_step(part_of_step(config, world), placed_so);
+  require_memory_for_step(
+      world == nullptr ? config : part_of_rank(config, world->ranks().size),
+      placed_so);
   return placed_so;
 }
 
@@ -118,16 +111,16 @@ StepStatistics StepGradients::read() const {
 Learner::Learner(const Config& config, const Placement& placement, World* world)
     : train_(config.train),
       world_(world),
+      others_(world == nullptr || world->alone() ? nullptr : &world->sums()),
       model_(make_model(config, possible(config, placement, world))),
       optimizer_(optimizer_of(config.train, model_->parameters(), world)) {
   require_examples(config, world);
   if (model_->placement().blocks_on_host) {
     offload_ = std::make_unique<ParameterOffload>(
         *model_, *optimizer_,
-        /*waiting=*/train_.accumulate > 1 || train_.clip > 0,
-        world == nullptr ? nullptr : &world->sums());
-  } else if (world != nullptr) {
-    gradient_sum_ = std::make_unique<GradientSum>(*model_, world->sums());
+        /*waiting=*/train_.accumulate > 1 || train_.clip > 0, others_);
+  } else if (others_ != nullptr) {
+    gradient_sum_ = std::make_unique<GradientSum>(*model_, *others_);
   }
 }
 
@@ -165,13 +158,13 @@ void Learner::load(const std::vector<NamedTensor>& parameters,
 }
 
 void Learner::share_parameters() {
-  if (world_ == nullptr) return;
+  if (others_ == nullptr) return;
   synchronize();
   std::vector<at::Tensor> values;
   for (const auto& parameter : model_->parameters()) {
     values.push_back(parameter.value.detach());
   }
-  world_->sums().broadcast(values).wait();
+  others_->broadcast(values).wait();
   if (offload_) offload_->forget_device();
 }
 
@@ -187,14 +180,21 @@ Pass Learner::pass(int64_t step) const {
 // Leaves the gradients in the parameters; the numbers of StepGradients.
 at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
                             const Pass& pass) {
+  if (gradient_sum_) {
+    gradient_sum_->begin_step(static_cast<int64_t>(batches.size()));
+  }
+  return finish_gradients(own_gradients(batches, pass));
+}
+
+// Of this rank's examples; those of several ranks are on their way to be summed
+// up. Returns the loss sums.
+at::Tensor Learner::own_gradients(const std::vector<WeighedBatch>& batches,
+                                  const Pass& pass) {
   model_->zero_gradients();
   if (offload_) {
     offload_->begin_step(
         learning_rate_at(train_, static_cast<int64_t>(pass.step), time_share_),
         static_cast<int64_t>(batches.size()), train_.clip);
-  }
-  if (gradient_sum_) {
-    gradient_sum_->begin_step(static_cast<int64_t>(batches.size()));
   }
   at::Tensor sums;
   Pass of_batch = pass;
@@ -205,9 +205,17 @@ at::Tensor Learner::compute(const std::vector<WeighedBatch>& batches,
     const auto part = sums_of(batch, of_batch, scale);
     sums = sums.defined() ? sums + part : part;
   }
+  return sums;
+}
+
+// All ranks', clipped.
+at::Tensor Learner::finish_gradients(const at::Tensor& sums) {
   const auto own_loss = sums.narrow(0, 0, 1).clone();
-  if (gradient_sum_) gradient_sum_->finish(sums);
-  if (offload_ && world_ != nullptr) world_->sums().sum({sums}).wait();
+  if (gradient_sum_) {
+    gradient_sum_->finish(sums);
+  } else if (others_ != nullptr) {
+    others_->sum({sums}).wait();
+  }
   const auto norm =
       offload_ ? offload_->clip()
                : clip_gradients_async(model_->parameters(), train_.clip);
@@ -237,9 +245,11 @@ Learner::Shape Learner::shape_of(const WeighedBatch& weighed) {
 }
 
 // Not where batches change from step to step: hardly one would fit.
+// Nor where ranks exchange in the middle of a pass.
 bool Learner::worth_capturing(const std::vector<WeighedBatch>& batches) const {
+  const bool shares_sequences = model_->placement().sequence != nullptr;
   if (model_->placement().device.is_cpu() ||
-      train_.cuda_graph == GraphUse::kOff || offload_ || world_ != nullptr ||
+      train_.cuda_graph == GraphUse::kOff || offload_ || shares_sequences ||
       batches.size() != 1 || !capturable_ || shape_of(batches[0]) != last_) {
     return false;
   }
@@ -249,10 +259,13 @@ bool Learner::worth_capturing(const std::vector<WeighedBatch>& batches) const {
 }
 
 void Learner::capture(const WeighedBatch& like) {
+  if (gradient_sum_) gradient_sum_->begin_captured_step();
   try {
     captured_ = std::make_unique<CapturedGradients>(
         *model_, like, [this](const WeighedBatch& batch, const Pass& pass) {
-          return compute({batch}, pass);
+          // What other ranks have is no part of it.
+          return others_ == nullptr ? compute({batch}, pass)
+                                    : own_gradients({batch}, pass);
         });
   } catch (const std::exception& error) {
     // For want of memory steps are computed as they come. Nothing ran;
@@ -260,6 +273,13 @@ void Learner::capture(const WeighedBatch& like) {
     if (train_.cuda_graph == GraphUse::kOn || !is_out_of_memory(error)) throw;
     capturable_ = false;
   }
+}
+
+at::Tensor Learner::replayed(const WeighedBatch& batch, const Pass& pass) {
+  const auto found = captured_->replay(batch, pass);
+  if (others_ == nullptr) return found;
+  gradient_sum_->begin_captured_step();
+  return finish_gradients(found);
 }
 
 StepGradients Learner::gradients(const std::vector<Batch>& batches,
@@ -271,8 +291,8 @@ StepGradients Learner::gradients(const std::vector<Batch>& batches,
   }
   const bool replay =
       captured_ && parts.size() == 1 && captured_->fits(parts[0]);
-  const auto numbers = replay ? captured_->replay(parts[0], pass(step))
-                              : compute(parts, pass(step));
+  const auto numbers =
+      replay ? replayed(parts[0], pass(step)) : compute(parts, pass(step));
   if (!replay) ++computed_;
   last_ = shape_of(parts.back());
   StepGradients result;

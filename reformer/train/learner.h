@@ -96,12 +96,17 @@ class Learner {
   std::vector<WeighedBatch> weighed(const std::vector<Batch>& batches) const;
   at::Tensor compute(const std::vector<WeighedBatch>& batches,
                      const Pass& pass);
+  at::Tensor own_gradients(const std::vector<WeighedBatch>& batches,
+                           const Pass& pass);
+  at::Tensor finish_gradients(const at::Tensor& sums);
+  at::Tensor replayed(const WeighedBatch& batch, const Pass& pass);
   at::Tensor sums_of(const Batch& batch, const Pass& pass, double scale);
   bool worth_capturing(const std::vector<WeighedBatch>& batches) const;
   void capture(const WeighedBatch& like);
 
   TrainConfig train_;
   World* world_;
+  Communicator* others_;  // null: there are none, and nothing to add up
   std::unique_ptr<SequenceModel> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<ParameterOffload> offload_;  // by train.parameters

@@ -36,6 +36,11 @@ std::string kernels_on(at::Device device) {
                          : cuda_device_name(device);
 }
 
+std::string tokenizer_file(const Task& task) {
+  const auto tokenizer = task.tokenizer();
+  return tokenizer ? tokenizer->file() : std::string();
+}
+
 Checkpoint checkpoint_of(Learner& learner, int64_t step) {
   learner.synchronize();
   Checkpoint checkpoint;
@@ -46,7 +51,7 @@ Checkpoint checkpoint_of(Learner& learner, int64_t step) {
   for (const auto& parameter : learner.model().parameters()) {
     checkpoint.parameters.push_back({parameter.name, parameter.value.detach()});
   }
-  checkpoint.optimizer = learner.optimizer().whole_state();
+  checkpoint.optimizer = learner.optimizer().state();
   return checkpoint;
 }
 

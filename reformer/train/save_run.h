@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string>
 
+#include "reformer/distributed/world.h"
 #include "reformer/io/checkpoint.h"
+#include "reformer/tasks/task.h"
 #include "reformer/train/learner.h"
 
 namespace reformer {
@@ -12,11 +14,21 @@ namespace reformer {
 // Whose bits differ: "avx512", or the GPU's name.
 std::string kernels_on(at::Device device);
 
-// What the learner is after `step` steps: config, parameters, optimizer state,
-// and the machine whose bits they are. The tensors share its memory, where
-// ranks do not share its optimizer's state. Of several ranks all call it, and
-// the first has all of it.
+// Of the task's tokenizer; empty where its tokens are bytes or numbers.
+std::string tokenizer_file(const Task& task);
+
+// What the learner is after `step` steps: config, parameters, optimizer state
+// (of ranks that share it this one's part), and the machine whose bits they
+// are. The tensors share its memory.
 Checkpoint checkpoint_of(Learner& learner, int64_t step);
+
+// Of ranks that share the optimizer's state: as save_checkpoint, but each
+// writes its part, all at the same time, and none has all of it. All of them
+// call it, each with its own checkpoint_of; the first one holds the run's lock.
+// Where one of them fails all throw CommonError that names it, or NotFinite,
+// and what was there is left.
+void save_in_parts(const std::string& directory, const Checkpoint& own,
+                   bool best, World& world);
 
 // Saves that, with Checkpoint::tokenizer, as the best of `directory`, outside
 // of any training loop. The folder is new or empty, or holds checkpoints of the

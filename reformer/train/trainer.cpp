@@ -1,26 +1,23 @@
 #include "reformer/train/trainer.h"
 
-#include <ATen/ops/zeros.h>
 #include <sys/resource.h>
 
 #include <chrono>
 #include <cmath>
 
 #include "reformer/base/errors.h"
-#include "reformer/base/hex.h"
 #include "reformer/base/parallel.h"
-#include "reformer/base/sha256.h"
 #include "reformer/config/config_json.h"
 #include "reformer/data/data_identity.h"
-#include "reformer/data/text_tokens.h"
 #include "reformer/device/memory_meter.h"
-#include "reformer/generate/completion.h"
 #include "reformer/io/checkpoint.h"
 #include "reformer/io/checkpoint_folder.h"
 #include "reformer/io/metrics.h"
-#include "reformer/model/prediction.h"
 #include "reformer/train/batch_source.h"
 #include "reformer/train/learner.h"
+#include "reformer/train/not_finite.h"
+#include "reformer/train/rank_facts.h"
+#include "reformer/train/sample.h"
 #include "reformer/train/save_run.h"
 
 namespace reformer {
@@ -42,35 +39,6 @@ Placement placement_of(const RunPlace& place, Precision precision) {
   return place.resume ? placement_of_trained(place.device, precision)
                       : placement_on(place.device, precision);
 }
-
-// The first row, without its padding.
-Batch first_sequence(const Batch& batch) {
-  const auto first = [](const at::Tensor& x) {
-    return x.defined() ? x.narrow(0, 0, 1) : x;
-  };
-  Batch row{first(batch.tokens), first(batch.loss_mask), /*distances=*/{},
-            first(batch.source), first(batch.source_mask)};
-  if (!row.source.defined()) return row;
-  const auto real = [](at::Tensor& x, const at::Tensor& mask) {
-    x = x.narrow(1, 0, std::max<int64_t>(1, mask.sum().item<int64_t>()));
-  };
-  real(row.tokens, row.loss_mask);
-  if (row.source_mask.defined()) real(row.source, row.source_mask);
-  row.loss_mask.reset();
-  row.source_mask.reset();
-  return row;
-}
-
-constexpr int64_t kByteTokens = 256;
-
-std::string tokenizer_file(const Task& task) {
-  const auto tokenizer = task.tokenizer();
-  return tokenizer ? tokenizer->file() : std::string();
-}
-
-constexpr char kRemedy[] =
-    "; try a smaller train.learning_rate, a longer train.warmup or a "
-    "train.clip of 1";
 
 class Run {
  public:
@@ -126,7 +94,7 @@ class Run {
     }
     learner_.share_parameters();
     begin_window();
-    started_ = window_started_;
+    started_ = window_.started;
     TrainResult result;
     if (due(config_.train.evaluate_every)) evaluate_now(stop);
     while (true) {
@@ -199,7 +167,7 @@ class Run {
     }
     const double asked = now();
     const auto batches = batches_->next();
-    window_waited_ += now() - asked;
+    window_.data_wait += now() - asked;
     const auto gradients = learner_.gradients(batches, step_ + 1);
     take_numbers();
     pending_ = gradients;
@@ -217,61 +185,32 @@ class Run {
     if (!numbers.finite()) {
       throw CommonError("train: the loss is not finite at step " +
                         std::to_string(pending_->step) +
-                        where_not_finite(numbers) + "; " +
-                        last_good_checkpoint(pending_->step) + kRemedy);
+                        rank_not_finite(numbers, world_) + "; " +
+                        way_on_from_not_finite(directory_, pending_->step));
     }
     gradient_norm_ = numbers.norm;
-    window_ += numbers.sums;
-    window_tokens_ += pending_->tokens;
+    window_.sums += numbers.sums;
+    window_.tokens += pending_->tokens;
     pending_.reset();
   }
 
-  // The first rank whose own loss it is; of gradients that none is known.
-  std::string where_not_finite(const StepStatistics& numbers) const {
-    if (world_ == nullptr) return "";
-    const auto losses = world_->control().gathered(
-        at::full({1}, numbers.own_loss, at::kDouble));
-    for (int64_t rank = 0; rank < losses.size(0); ++rank) {
-      if (!std::isfinite(losses[rank].item<double>())) {
-        return " on rank " + std::to_string(rank);
-      }
-    }
-    return "";
-  }
-
-  // When step `failed` came to nothing: what was saved right before it has the
-  // parameters that gave this loss.
-  std::string last_good_checkpoint(int64_t failed) const {
-    std::string leads_there;
-    for (const auto& found : checkpoints_in(directory_)) {
-      const std::string step = std::to_string(found.step);
-      if (found.step < failed - 1) {
-        return "the checkpoint of step " + step + " in " + directory_ +
-               " is the last good one" + leads_there;
-      }
-      leads_there +=
-          "; that of step " + step + " gives this loss already: move it aside";
-    }
-    return "nothing was saved before it" + leads_there;
-  }
-
   void report() {
-    const double elapsed = now() - window_started_;
+    const double elapsed = now() - window_.started;
     Progress progress;
     progress.step = step_;
     progress.steps = config_.train.steps;
-    progress.loss = window_.mean_loss();
-    progress.accuracy = window_.accuracy();
+    progress.loss = window_.sums.mean_loss();
+    progress.accuracy = window_.sums.accuracy();
     progress.learning_rate = learning_rate_;
     progress.gradient_norm = gradient_norm_;
-    progress.tokens_per_second = double(window_tokens_) / elapsed;
+    progress.tokens_per_second = double(window_.tokens) / elapsed;
     progress.seconds_left = seconds_left();
     progress.overflow = overflow();
     progress.memory_bytes =
         device_meter_ ? device_meter_->peak_bytes() : peak_memory_bytes();
     if (world_ != nullptr) {
       progress.ranks = world_->ranks().size;
-      progress.waited = (world_->waited() - window_waited_for_ranks_) / elapsed;
+      progress.waited = (world_->waited() - window_.rank_wait_before) / elapsed;
     }
     write_progress(progress, elapsed);
     observer_.progress(progress);
@@ -285,7 +224,7 @@ class Run {
                     {"train/learning_rate", progress.learning_rate},
                     {"train/gradient_norm", progress.gradient_norm},
                     {"train/tokens_per_second", progress.tokens_per_second},
-                    {"train/data_wait", window_waited_ / elapsed},
+                    {"train/data_wait", window_.data_wait / elapsed},
                     {"train/lsh_overflow", progress.overflow}};
     if (world_ != nullptr) {
       scalars.emplace_back("train/rank_wait", progress.waited);
@@ -295,10 +234,8 @@ class Run {
 
   void begin_window() {
     window_ = {};
-    window_tokens_ = 0;
-    window_waited_ = 0;
-    window_waited_for_ranks_ = world_ == nullptr ? 0 : world_->waited();
-    window_started_ = now();
+    if (world_ != nullptr) window_.rank_wait_before = world_->waited();
+    window_.started = now();
   }
 
   // Of one sequence: a sample, at the price of a fraction of a step.
@@ -334,32 +271,14 @@ class Run {
     } catch (const Stopped&) {
       finished = false;
     }
-    window_started_ += now() - began;  // not training time
+    window_.started += now() - began;  // not training time
     return finished;
   }
 
-  // Of offloaded blocks no step can be replayed, and each would bring them all.
   void write_sample() {
-    const int64_t longest = longest_input(config_);
-    const int64_t length = longest > 0
-                               ? std::min(config_.train.sample_length, longest)
-                               : config_.train.sample_length;
-    if (length == 0 || config_.task.name != TaskKind::kText ||
-        config_.train.offload) {
-      return;
-    }
     const World::Busy busy(world_);
-    const auto tokenizer = task_.tokenizer();
-    CompletionConfig sample;
-    sample.sampler.seed = static_cast<uint64_t>(config_.train.seed);
-    sample.tokens = tokenizer ? tokenizer->vocabulary_size() : kByteTokens;
-    const auto tokens =
-        complete(learner_.language_model(), at::zeros({1, 0}, at::kLong),
-                 length, sample, [](int64_t) { return true; });
-    const auto* begin = tokens.const_data_ptr<int64_t>();
-    const std::string text =
-        tokenizer ? TextTokens(tokenizer).decode({begin, size_t(length)})
-                  : std::string(begin, begin + length);
+    const std::string text = sample_of(learner_, task_);
+    if (text.empty()) return;
     metrics_->write_text(step_, "sample", text);
     observer_.sampled(step_, text);
   }
@@ -398,7 +317,8 @@ class Run {
   void save(bool best) {
     saved_step_ = step_;
     Checkpoint checkpoint = checkpoint_of(learner_, step_);
-    if (!first()) return;
+    const bool in_parts = learner_.optimizer().shared();
+    if (!first() && !in_parts) return;
     const World::Busy busy(world_);
     checkpoint.data_position = batches_->position();
     checkpoint.evaluated_step = evaluated_step_;
@@ -408,10 +328,17 @@ class Run {
     checkpoint.has_best = has_best_;
     checkpoint.seconds = seconds();
     try {
-      save_checkpoint(directory_, checkpoint, best);
+      if (in_parts) {
+        save_in_parts(directory_, checkpoint, best, *world_);
+      } else {
+        save_checkpoint(directory_, checkpoint, best);
+      }
     } catch (const NotFinite& error) {
-      throw Error("train: " + std::string(error.what()) + "; " +
-                  last_good_checkpoint(step_ + 1) + kRemedy);
+      const std::string sentence =
+          "train: " + std::string(error.what()) + "; " +
+          way_on_from_not_finite(directory_, step_ + 1);
+      if (in_parts) throw CommonError(sentence);  // all were told
+      throw Error(sentence);
     }
     observer_.saved(step_);
   }
@@ -454,12 +381,14 @@ class Run {
 
   std::optional<StepGradients> pending_;
 
-  // Since the last report.
-  LossSums window_;
-  int64_t window_tokens_ = 0;
-  double window_waited_ = 0;            // seconds, for data
-  double window_waited_for_ranks_ = 0;  // until its beginning
-  double window_started_ = 0;
+  struct Window {
+    LossSums sums;
+    int64_t tokens = 0;
+    double started = 0;
+    double data_wait = 0;         // seconds
+    double rank_wait_before = 0;  // until its beginning
+  };
+  Window window_;  // since the last report
   double learning_rate_ = 0;
   double gradient_norm_ = 0;
 };
@@ -483,46 +412,6 @@ RunLock locked(const Config& config, const Task& task, const RunPlace& place) {
   return create_run_directory(place.directory, config, tokenizer_file(task));
 }
 
-// Each machine may have its data in another place; what is in them is compared.
-bool is_path(const std::string& key) {
-  return key == "task.data" || key == "task.validation" || key == "task.test" ||
-         key == "task.cache" || key == "task.tokenizer";
-}
-
-std::string hash_of(const std::string& text) {
-  if (text.empty()) return text;
-  Sha256 hash;
-  hash.add(text);
-  return hex(hash.finish());
-}
-
-// Two runs of one step are told apart by their time.
-std::string name_of(const std::optional<Checkpoint>& checkpoint) {
-  if (!checkpoint) return "";
-  return "step " + std::to_string(checkpoint->step) + " after " +
-         std::to_string(checkpoint->seconds) + " s";
-}
-
-// Where ranks must be alike, lest each train a model of its own.
-RankFacts facts_of(const Config& config, const Task& task,
-                   const RunPlace& place,
-                   const std::optional<Checkpoint>& checkpoint) {
-  RankFacts facts = place.facts;
-  for (const auto& setting : settings_help(config)) {
-    if (!is_path(setting.key)) facts.emplace_back(setting.key, setting.value);
-  }
-  for (const auto& data : task.data()) {
-    facts.emplace_back("the bytes of " + data.setting,
-                       std::to_string(data.bytes));
-    facts.emplace_back("the content of " + data.setting, data.hash);
-  }
-  facts.emplace_back("the tokenizer", hash_of(tokenizer_file(task)));
-  facts.emplace_back("the kernels (REFORMER_CPU)", kernels_on(place.device));
-  facts.emplace_back("threads", std::to_string(threads()));
-  facts.emplace_back("the newest checkpoint", name_of(checkpoint));
-  return facts;
-}
-
 }  // namespace
 
 TrainResult train(const Config& config, const Task& task, const RunPlace& place,
@@ -541,7 +430,11 @@ TrainResult train(const Config& config, const Task& task, const RunPlace& place,
   opening.reset();
   if (place.world != nullptr) {
     // Also until all have read what the first one may remove from now on.
-    place.world->require_alike(facts_of(config, task, place, checkpoint));
+    RankFacts facts = place.facts;
+    for (auto& fact : rank_facts(config, task, place.device, checkpoint)) {
+      facts.push_back(std::move(fact));
+    }
+    place.world->require_alike(facts);
   }
   if (first) finish_saving(place.directory, config.train.keep);
   auto busy = std::make_optional<World::Busy>(place.world);

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -97,6 +98,21 @@ class Run:
         return result
 
 
+def tensors_of(run, kind, step=STEPS):
+    """Bytes of a checkpoint's tensors by their names: of "model" or
+    "optimizer", whose rows may follow one another in several files."""
+    tensors = {}
+    for path in sorted((run / f"step-{step:08}").glob(f"{kind}*.safetensors")):
+        data = path.read_bytes()
+        begin = 8 + int.from_bytes(data[:8], "little")
+        for name, tensor in json.loads(data[8:begin]).items():
+            if name != "__metadata__":
+                first, last = tensor["data_offsets"]
+                tensors[name] = (tensors.get(name, b"") +
+                                 data[begin + first:begin + last])
+    return tensors
+
+
 def train(size, out, *arguments, **settings):
     return Run(size, lambda _: ["train", "duplication", "--out", out, *TINY,
                                 *arguments], **settings)
@@ -175,13 +191,41 @@ class DistributedTest(unittest.TestCase):
         self.assertNotIn("ranks", done.stderr)
         self.assert_close_to_whole(self.out())
 
-    def test_a_sharded_optimizer_gives_the_same_checkpoints(self):
+    def test_a_sharded_optimizer_gives_the_same_checkpoints_in_parts(self):
         self.assert_finished(train(2, self.out(), "--set",
                                    "train.shard_optimizer=true"))
         self.assertEqual(self.losses(self.out()), self.losses(self.whole))
-        for found, expected in zip(self.files(self.out()),
-                                   self.files(self.whole)):
-            self.assertTrue(found == expected, "bytes")
+        for kind in "model", "optimizer":
+            self.assertTrue(tensors_of(self.out(), kind) ==
+                            tensors_of(self.whole, kind), kind)
+        # Each rank wrote its own, and nobody gathered them.
+        names = {path.name for path in
+                 (self.out() / f"step-{STEPS:08}").iterdir()}
+        self.assertTrue({f"{kind}-0000{part}-of-00002.safetensors"
+                         for kind in ("model", "optimizer")
+                         for part in (1, 2)} <= names, names)
+        self.assertNotIn("optimizer.safetensors", names)
+        exported = []
+        for run in self.out(), self.whole:
+            to = run.with_suffix(".exported")
+            subprocess.run([PROGRAM, "export", run, "--out", to], check=True,
+                           env=CLEAN, capture_output=True)
+            exported.append((to / "model.safetensors").read_bytes())
+        self.assertTrue(exported[0] == exported[1], "exported bytes")
+
+    def test_a_rank_that_cannot_write_is_named_and_nothing_is_lost(self):
+        run = train(2, self.out(), "--set", "train.shard_optimizer=true")
+        run.wait_for(12)
+        # The second one's files may not grow any longer.
+        resource.prlimit(run.ranks[1].pid, resource.RLIMIT_FSIZE, (256, 256))
+        first, second = run.finish(TIMEOUT + 60)
+        self.assertEqual((first[0], second[0]), (1, 1))
+        self.assertRegex(first[2], "reformer: rank 0: rank 1: .*of-00002.*"
+                         "cannot write: File too large")
+        self.assertEqual(second[2], "")
+        self.assertEqual([path.name for path in self.out().glob(".tmp-*")], [])
+        self.assert_finished(resume(2, self.out()))
+        self.assertEqual(self.losses(self.out()), self.losses(self.whole))
 
     def test_runs_go_on_with_other_numbers_of_ranks(self):
         run = train(3, self.out(), "--set", "train.shard_optimizer=true")
@@ -291,6 +335,45 @@ class DistributedTest(unittest.TestCase):
         self.assert_close_to_whole(self.out())
 
 
+class MemoryTest(unittest.TestCase):
+    """What a rank holds beyond parameters, their gradients and the optimizer's
+    state, as `bench train` counts it."""
+    SETTINGS = [word for setting in (
+        "model.layers=2", "model.d_model=256", "model.d_ff=1024",
+        "model.heads=8", "train.batch=1", "train.length=8192",
+        "train.optimizer=adafactor", "model.dropout=0.1",
+        "model.vocabulary=256", "task.alphabet=255")
+        for word in ("--set", setting)]
+
+    def peak(self, ranks):
+        run = Run(ranks, lambda _: [
+            "bench", "train", "--config", "duplication", "--json", "--repeats",
+            "1", "--threads", "1", "--device", "cpu", *self.SETTINGS, "--set",
+            f"train.sequence_parallel={ranks}"])
+        rows = run.finish(400)
+        self.assertEqual([row[0] for row in rows], [0] * ranks, rows)
+        return json.loads(rows[0][1])["peak_bytes"]
+
+    def predicted(self, ranks):
+        said = subprocess.run(
+            [PROGRAM, "info", "--json", "duplication", "--device", "cpu",
+             "--threads", "1", *self.SETTINGS, "--set",
+             f"train.sequence_parallel={ranks}"],
+            check=True, capture_output=True, text=True).stdout
+        return json.loads(said)
+
+    def test_four_ranks_that_share_a_sequence_hold_a_quarter_each(self):
+        predicted = {ranks: self.predicted(ranks) for ranks in (1, 4)}
+        kept = sum(predicted[1]["peak_bytes"][part] for part in
+                   ("parameters", "gradients", "optimizer_state"))
+        held = {ranks: self.peak(ranks) for ranks in (1, 4)}
+        for ranks in 1, 4:
+            self.assertAlmostEqual(
+                predicted[ranks]["rank_peak_bytes"] / held[ranks], 1,
+                delta=0.1, msg=f"{ranks} ranks")
+        self.assertLess((held[4] - kept) / (held[1] - kept), 0.28)
+
+
 class LauncherTest(unittest.TestCase):
     """The launchers themselves, where they are."""
 
@@ -313,12 +396,42 @@ class LauncherTest(unittest.TestCase):
         self.run_with(mpirun, "--allow-run-as-root", "--oversubscribe", "-x",
                       f"MASTER_PORT={free_port()}", "-n", "2")
 
-    def test_torchrun(self):
-        torchrun = shutil.which("torchrun")
-        if torchrun is None:
+    def torchrun(self):
+        found = shutil.which("torchrun")
+        if found is None:
             self.skipTest("no torchrun here (it comes with PyTorch)")
-        self.run_with(torchrun, "--no-python", "--nproc-per-node", "2",
-                      "--master-port", str(free_port()))
+        return [found, "--no-python", "--nproc-per-node", "2", "--master-port",
+                str(free_port())]
+
+    def test_torchrun(self):
+        self.run_with(*self.torchrun())
+
+    def test_torchrun_starts_killed_ranks_again_and_the_run_goes_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out, whole = (pathlib.Path(folder) / name
+                          for name in ("killed", "whole"))
+            for status, _, told in train(2, whole).finish():
+                self.assertEqual(status, 0, told)
+            launched = subprocess.Popen(
+                [*self.torchrun(), "--max-restarts", "1", PROGRAM, "train",
+                 "duplication", "--out", out, *TINY], env=CLEAN, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            for line in launched.stderr:
+                if line.startswith("step 15/"):
+                    break
+            children = pathlib.Path(
+                f"/proc/{launched.pid}/task/{launched.pid}/children")
+            ranks = [pid for pid in map(int, children.read_text().split())
+                     if os.readlink(f"/proc/{pid}/exe") ==
+                     os.path.realpath(PROGRAM)]
+            self.assertEqual(len(ranks), 2)
+            os.kill(ranks[1], signal.SIGKILL)
+            said, told = launched.communicate(timeout=180)
+            self.assertEqual(launched.returncode, 0, told)
+            self.assertIn(f"done after step {STEPS}", said)
+            for kind in "model", "optimizer":
+                self.assertTrue(tensors_of(out, kind) ==
+                                tensors_of(whole, kind), kind)
 
 
 if __name__ == "__main__":

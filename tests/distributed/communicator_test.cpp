@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +29,8 @@ at::Tensor numbers_of(int64_t rank, int64_t count) {
 TEST(Communicator, SumsAreThoseInTheOrderOfTheRanks) {
   for (const int64_t ranks : {1, 2, 3, 4}) {
     with_ranks(ranks, Config(), [&](World& world) {
-      for (const int64_t count : {1, 2, 7, 1000}) {
+      // The last one in pieces.
+      for (const int64_t count : {1, 2, 7, 1000, (1 << 19) + 1}) {
         auto expected = numbers_of(0, count);
         for (int64_t rank = 1; rank < ranks; ++rank) {
           expected = expected + numbers_of(rank, count);
@@ -79,6 +81,32 @@ TEST(Communicator, ExchangesTakePartsOfAnySize) {
         .exchange(to, at::tensor(sent, at::kDouble), to_counts, from_counts)
         .wait();
     EXPECT_TRUE(at::equal(to, at::tensor(expected, at::kDouble)));
+  });
+}
+
+// Of unequal parts, in tensors that end anywhere, of more than is sent at once.
+TEST(Communicator, EachRanksPartsReachAllOthers) {
+  constexpr int64_t kMany = (int64_t{1} << 19) + 7;
+  with_ranks(3, Config(), [&](World& world) {
+    const auto expected = [](int64_t rank, int64_t i) {
+      return at::arange(rank == 1 ? kMany : 5 * rank + i, at::kFloat)
+          .add_(double(10 * rank + i));
+    };
+    std::vector<std::vector<at::Tensor>> parts(3);
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      for (int64_t i = 0; i < 3; ++i) {
+        parts[size_t(rank)].push_back(
+            rank == world.ranks().rank ? expected(rank, i)
+                                       : at::full_like(expected(rank, i), -1));
+      }
+    }
+    world.sums().share(parts).wait();
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      for (int64_t i = 0; i < 3; ++i) {
+        EXPECT_TRUE(
+            at::equal(parts[size_t(rank)][size_t(i)], expected(rank, i)));
+      }
+    }
   });
 }
 

@@ -1,10 +1,14 @@
 // A step of several ranks is the step of one.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <mutex>
 
+#include "reformer/io/checkpoint_parts.h"
+#include "reformer/optim/sharded_optimizer.h"
 #include "reformer/tasks/task.h"
 #include "reformer/train/evaluation.h"
 #include "reformer/train/learner.h"
@@ -138,7 +142,7 @@ TEST(ShardedOptimizer, StepsAreThoseOfAWholeOne) {
   }
 }
 
-TEST(ShardedOptimizer, ItsStateIsSavedAndLoadedWhole) {
+TEST(ShardedOptimizer, PartsOfAllRanksAreTheStateOfOne) {
   for (const char* optimizer : {"adam", "adafactor", "muon"}) {
     SCOPED_TRACE(optimizer);
     auto config = config_of(optimizer);
@@ -150,40 +154,34 @@ TEST(ShardedOptimizer, ItsStateIsSavedAndLoadedWhole) {
     Learner alone(config, Placement(at::kDouble));
     for (int64_t i = 1; i <= 3; ++i) step(alone, i);
     config.train.shard_optimizer = true;
-    std::vector<NamedTensor> parameters, state;
+    std::vector<NamedTensor> parameters;
+    std::vector<std::vector<NamedTensor>> parts(4);
     std::mutex mutex;
     with_ranks(4, config, [&](World& world) {
       Learner learner(config, Placement(at::kDouble), &world);
       for (int64_t i = 1; i <= 3; ++i) step(learner, i);
-      int64_t own = 0, all = 0;
-      for (const auto& [name, value] : learner.optimizer().state()) {
-        own += value.numel();
-      }
-      for (const auto& [name, value] : alone.optimizer().state()) {
-        all += value.numel();
-      }
-      // Whole matrices are dealt out where they cannot be cut.
-      EXPECT_LT(double(own),
-                (std::string(optimizer) == "adam" ? 0.27 : 0.5) * double(all));
-      const auto whole = learner.optimizer().whole_state();
-      if (!world.first()) {
-        EXPECT_TRUE(whole.empty());
-        return;
-      }
       const std::lock_guard<std::mutex> lock(mutex);
-      state = copies(whole);
+      parts[size_t(world.ranks().rank)] = copies(learner.optimizer().state());
+      if (!world.first()) return;
       for (const auto& parameter : learner.model().parameters()) {
         parameters.push_back(
             {parameter.name, parameter.value.detach().clone()});
       }
     });
-    const auto expected = alone.optimizer().state();
+    std::vector<NamedTensor> all;
+    for (const auto& part : parts) {
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    const auto state = joined_rows(all);
+    std::map<std::string, at::Tensor> expected;
+    for (const auto& [name, value] : alone.optimizer().state()) {
+      expected[name] = value;
+    }
     ASSERT_EQ(state.size(), expected.size());
-    for (size_t i = 0; i < state.size(); ++i) {
-      EXPECT_EQ(state[i].name, expected[i].name);
-      ASSERT_EQ(state[i].value.sizes(), expected[i].value.sizes());
-      const auto off = (state[i].value - expected[i].value).abs().max();
-      EXPECT_LE(off.item<double>(), 1e-10) << state[i].name;
+    for (const auto& [name, value] : state) {
+      ASSERT_EQ(value.sizes(), expected.at(name).sizes()) << name;
+      const auto off = (value - expected.at(name)).abs().max();
+      EXPECT_LE(off.item<double>(), 1e-10) << name;
     }
     // On another number of ranks.
     step(alone, 4);
@@ -199,6 +197,37 @@ TEST(ShardedOptimizer, ItsStateIsSavedAndLoadedWhole) {
         EXPECT_LE(off.item<double>(), 1e-9) << parameters[i].name;
       }
     });
+  }
+}
+
+// Of models of the usual shape, whose matrices differ in size.
+TEST(ShardedOptimizer, EachOfFourRanksKeepsAQuarter) {
+  for (const int64_t layers : {3, 12}) {
+    for (const char* optimizer : {"adam", "adamw", "adafactor", "muon"}) {
+      auto config = config_of(optimizer);
+      config.model.vocabulary = 256;
+      config.model.layers = layers;
+      config.model.d_model = 128;
+      config.model.d_ff = 512;
+      config.model.heads = 8;
+      const LanguageModel model(config);
+      const auto bytes_of = [](const Optimizer& kept) {
+        double bytes = 0;
+        for (const auto& [name, value] : kept.state()) {
+          bytes += double(value.nbytes());
+        }
+        return bytes;
+      };
+      const double all =
+          bytes_of(*make_optimizer(config.train, model.parameters()));
+      with_ranks(4, config, [&](World& world) {
+        const ShardedOptimizer own(config.train, model.parameters(),
+                                   world.sums());
+        EXPECT_LE(bytes_of(own) / all, 0.27)
+            << optimizer << " of " << layers << " layers, rank "
+            << world.ranks().rank;
+      });
+    }
   }
 }
 
@@ -244,6 +273,53 @@ TEST(DataParallel, FewerExamplesThanRanksAreAnError) {
   EXPECT_THROW(
       with_ranks(2, config, [&](World& world) { Learner(config, {}, &world); }),
       Error);
+}
+
+// Nothing waits for what one rank would have to tell itself.
+TEST(DataParallel, OneRankSumsNothing) {
+  for (const bool offload : {false, true}) {
+    auto config = config_of("adam");
+    config.train.offload = offload;
+    config.train.shard_optimizer = true;
+    const Placement exact(at::kDouble);
+    const auto alone = trained(config, nullptr, exact, kFewSteps);
+    with_ranks(1, config, [&](World& world) {
+      expect_close(trained(config, &world, exact, kFewSteps), alone, 1e-12);
+      EXPECT_EQ(world.sums().begun(), 0);
+    });
+  }
+}
+
+TEST(GradientSum, EachPartIsSentWhenItIsComplete) {
+  const auto config = config_of("adam");  // of two layers
+  with_ranks(2, config, [&](World& world) {
+    LanguageModel model(config);
+    GradientSum sum(model, world.sums());
+    const auto sent_by = [&](const auto& happened) {
+      const int64_t before = world.sums().begun();
+      happened();
+      return world.sums().begun() - before;
+    };
+    const auto pass = [&] {
+      std::vector<int64_t> sent;
+      sum.begin_batch();
+      for (const int64_t block : {1, 0}) {
+        sent.push_back(sent_by([&] { sum.enter(block, block - 1, true); }));
+        sent.push_back(sent_by([&] { sum.leave(block, true); }));
+      }
+      return sent;
+    };
+    sum.begin_step(/*batches=*/2);
+    EXPECT_EQ(pass(), (std::vector<int64_t>{0, 0, 0, 0}));
+    EXPECT_EQ(pass(), (std::vector<int64_t>{1, 1, 0, 1}));  // the head first
+    const auto more = at::full({1}, 1.0, at::kDouble);
+    EXPECT_EQ(sent_by([&] { sum.finish(more); }), 2);  // and embeddings
+    EXPECT_EQ(more.item<double>(), 2);
+    // A captured pass has nobody who hears of blocks, and tells of none.
+    sum.begin_captured_step();
+    EXPECT_EQ(pass(), (std::vector<int64_t>{0, 0, 0, 0}));
+    EXPECT_EQ(sent_by([&] { sum.finish(more); }), 5);
+  });
 }
 
 }  // namespace

@@ -99,8 +99,8 @@ TEST_F(CheckpointDamage, ADamagedOneNamesTheWayOn) {
 
 TEST_F(CheckpointDamage, AFormatOfTheFutureIsNamed) {
   save(1);
-  EXPECT_NE(fault_in(first_ + "/state.json", "{\"format\": 2}")
-                .find("of format 2, which a newer program wrote"),
+  EXPECT_NE(fault_in(first_ + "/state.json", "{\"format\": 3}")
+                .find("of format 3, which a newer program wrote"),
             std::string::npos);
 }
 
@@ -116,7 +116,7 @@ TEST_F(CheckpointDamage, WhatMayBeGoodIsNotToBeMovedAside) {
     EXPECT_EQ(said.find("step 1"), std::string::npos) << said;
     EXPECT_EQ(said.find("move"), std::string::npos) << said;
   };
-  expect_no_advice(fault_in(path, "{\"format\": 2}"));
+  expect_no_advice(fault_in(path, "{\"format\": 3}"));
   CheckpointState state = parse_state(bytes, path);
   std::string newer = render_state(state);
   newer.replace(newer.find("\"seed\""), 6, "\"sead\"");

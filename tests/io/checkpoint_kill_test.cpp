@@ -53,12 +53,21 @@ testing::AssertionResult opens(const std::string& run, int64_t least,
   return testing::AssertionSuccess();
 }
 
+// By one rank, or in files of several.
+using Save = void (*)(const std::string& run, const Checkpoint& checkpoint,
+                      bool best);
+
+void save_in_files_of_ranks(const std::string& run,
+                            const Checkpoint& checkpoint, bool best) {
+  save_in_parts(run, checkpoint, best);
+}
+
 // With a loss that falls at every second step.
-void save(const std::string& run, int64_t step) {
+void save(const std::string& run, int64_t step, Save by = save_checkpoint) {
   Checkpoint checkpoint = tiny_checkpoint(step, /*keep=*/1);
   checkpoint.has_best = true;
   checkpoint.best_loss = -static_cast<double>(step / 2);
-  save_checkpoint(run, checkpoint, /*best=*/step % 2 == 0);
+  by(run, checkpoint, /*best=*/step % 2 == 0);
 }
 
 TEST(CheckpointKill, AtRandomMomentsTheFolderOpens) {
@@ -112,23 +121,31 @@ int killed_at(int n, Function saving) {
 // At every system call, since nothing but those changes the folder: of a save
 // that replaces the best and removes an old one, and of one that saves the
 // same step a second time.
-TEST(CheckpointKill, AtEverySystemCallTheFolderOpens) {
+void expect_it_opens_after_every_system_call_of(Save by) {
   for (const int64_t step : {4, 3}) {
     int killed = 1;
     for (int n = 1; killed == 1; ++n) {
       const TemporaryFolder folder;
-      save(folder.path(), 2);
-      save(folder.path(), 3);
-      killed = killed_at(n, [&] { save(folder.path(), step); });
+      save(folder.path(), 2, by);
+      save(folder.path(), 3, by);
+      killed = killed_at(n, [&] { save(folder.path(), step, by); });
       if (killed < 0) GTEST_SKIP() << "may not trace a child";
       ASSERT_TRUE(opens(folder.path(), 3, step)) << "call " << n;
-      save(folder.path(), 5);
+      save(folder.path(), 5, by);
       for (const auto& entry : fs::directory_iterator(folder.path())) {
         const std::string name = entry.path().filename();
         EXPECT_TRUE(name == "best" || name.size() == 13) << name;
       }
     }
   }
+}
+
+TEST(CheckpointKill, AtEverySystemCallTheFolderOpens) {
+  expect_it_opens_after_every_system_call_of(save_checkpoint);
+}
+
+TEST(CheckpointKill, AtEverySystemCallOfRanksTheFolderOpens) {
+  expect_it_opens_after_every_system_call_of(save_in_files_of_ranks);
 }
 
 // The mark and the numbers of an evaluation come after the save.
