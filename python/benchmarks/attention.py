@@ -163,6 +163,13 @@ def ours_in_turn(given, qk, v, d_output):
         report_of(given, "Python over C++", ratios)
 
 
+class Given(torch.nn.Module):
+    """Returns `held`, whatever it is called with."""
+
+    def forward(self, _):
+        return self.held
+
+
 def hugging_face(given, qk, v, d_output):
     try:
         from transformers import ReformerConfig
@@ -181,12 +188,10 @@ def hugging_face(given, qk, v, d_output):
     layer = modeling_reformer.LSHSelfAttention(config, layer_idx=0)
     layer.to(qk.device, qk.dtype)
     # Its projections become what they are given: attention alone is timed.
-    held = {}
-    layer.query_key = lambda x: held["qk"]
-    layer.value = lambda x: held["v"]
+    layer.query_key, layer.value = Given(), Given()
 
     def forward(qk, v):
-        held["qk"], held["v"] = qk, v
+        layer.query_key.held, layer.value.held = qk, v
         return layer(qk).hidden_states
 
     def flat(x):
