@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -58,8 +59,20 @@ bool uses_nccl(const CommunicatorPlace& place) {
   return place.device.is_cuda() && place.backend != CommunicationKind::kGloo;
 }
 
+// LibTorch 2.11 writes down the last operations of all of a process's groups in
+// a map that it changes outside of its lock: groups at work in several threads,
+// as a rank's are, ended in segmentation faults now and then. It asks for the
+// size once, before it writes the first.
+void turn_off_flight_recorder() {
+  static const bool once = [] {
+    return setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1) == 0;
+  }();
+  TORCH_INTERNAL_ASSERT(once);
+}
+
 c10::intrusive_ptr<c10d::Backend> make_group(const RankStore& store,
                                              const CommunicatorPlace& place) {
+  turn_off_flight_recorder();
   const GroupPlace group{
       static_cast<int>(place.rank), static_cast<int>(place.size),
       std::chrono::milliseconds(int64_t(place.timeout * 1000))};

@@ -280,7 +280,7 @@ class BenchTest(unittest.TestCase):
         row = json.loads(run.stdout)
         self.assertEqual((row["d_model"], row["rounds"]), (256, 3))
         refused = reformer(*options, "--layers", 2)
-        self.assertEqual(refused.returncode, 1, refused.stdout)
+        self.assertEqual(refused.returncode, 2, refused.stdout)
         self.assertIn("--layers", refused.stderr)
 
 
