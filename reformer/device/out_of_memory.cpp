@@ -1,6 +1,7 @@
 #include "reformer/device/out_of_memory.h"
 
 #include <c10/util/Exception.h>
+#include <c10/util/Logging.h>
 
 #include <new>
 #include <string>
@@ -10,11 +11,20 @@
 namespace reformer {
 namespace {
 
-// LibTorch has a type for its own allocator's refusals only. What CUDA and
-// cuBLAS refuse it passes on in words.
+// Debian's SentencePiece and LibTorch both have a FLAGS_minloglevel. The loader
+// takes LibTorch's for both, of 4 bytes; the other one's 32 overwrite what lies
+// behind it, and LibTorch then aborts where it should throw.
+[[maybe_unused]] const bool throws_again = [] {
+  FLAGS_caffe2_use_fatal_for_enforce = false;
+  return true;
+}();
+
+// LibTorch has a type for its own allocator's refusals only. What the host,
+// CUDA and cuBLAS refuse it passes on in words.
 bool says_out_of_memory(const c10::Error& error) {
   const std::string what = error.what_without_backtrace();
   return what.find("out of memory") != std::string::npos ||
+         what.find("can't allocate memory") != std::string::npos ||
          what.find("CUBLAS_STATUS_ALLOC_FAILED") != std::string::npos;
 }
 

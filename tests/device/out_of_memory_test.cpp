@@ -1,5 +1,6 @@
 #include "reformer/device/out_of_memory.h"
 
+#include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +18,16 @@ TEST(OutOfMemory, IsKnownWhoeverThrowsIt) {
   EXPECT_TRUE(is_out_of_memory(c10::Error({}, "CUDA error: out of memory")));
   EXPECT_TRUE(is_out_of_memory(c10::Error(
       {}, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling ...")));
+}
+
+// And does not abort, as it did beside SentencePiece.
+TEST(OutOfMemory, IsThrownByTheHostsAllocator) {
+  try {
+    at::empty({int64_t{1} << 50}, at::kByte);
+    FAIL() << "a pebibyte was there";
+  } catch (const std::exception& error) {
+    EXPECT_TRUE(is_out_of_memory(error)) << error.what();
+  }
 }
 
 TEST(OutOfMemory, IsNothingElse) {
