@@ -281,7 +281,7 @@ class BenchTest(unittest.TestCase):
         self.assertEqual((row["d_model"], row["rounds"]), (256, 3))
         refused = reformer(*options, "--layers", 2)
         self.assertEqual(refused.returncode, 2, refused.stdout)
-        self.assertIn("--layers", refused.stderr)
+        self.assertIn(b"--layers", refused.stderr)
 
 
 if __name__ == "__main__":
