@@ -32,4 +32,10 @@ constexpr PhiloxCounter philox(PhiloxKey key, PhiloxCounter counter) {
 // In (0, 1), never 0 or 1.
 constexpr double uniform(uint32_t bits) { return (bits + 0.5) * 0x1p-32; }
 
+// In [0, count), of at most 2^32; the product keeps the high bits, and its bias
+// is below count / 2^32.
+constexpr int64_t below(int64_t count, uint32_t bits) {
+  return static_cast<int64_t>((uint64_t{bits} * uint64_t(count)) >> 32);
+}
+
 }  // namespace reformer

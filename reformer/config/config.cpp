@@ -339,6 +339,10 @@ void check_translation(const Config& config) {
 
 void check_task(const Config& config) {
   const TaskKind name = config.task.name;
+  require_below_one("task.repeats", config.task.repeats);
+  require(config.task.repeats == 0 || name == TaskKind::kText,
+          "task.repeats: of text; 0 is required by ", config.task.name,
+          ", got ", config.task.repeats);
   if (name == TaskKind::kNone) return;
   const bool pairs =
       name == TaskKind::kTranslation || name == TaskKind::kTranslationToy;

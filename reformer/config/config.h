@@ -214,6 +214,7 @@ struct TaskConfig {
   int64_t alphabet = 127;
   int64_t key_length = 2;
   int64_t image_size = 64;
+  double repeats = 0;
   std::string tokenizer;
   int64_t byte_offset = 0;
   std::string source_language = "en";
@@ -243,6 +244,10 @@ struct TaskConfig {
     v("task.key_length", key_length, "recall: tokens of a key");
     v("task.image_size", image_size,
       "images: pixels of a side; train.length is 3 image_size^2");
+    v("task.repeats", repeats,
+      "text: share of a training sequence that is a second time of what it has "
+      "said before, pieces of 64 tokens and more at all distances; teaches to "
+      "look back; 0: none");
     v("task.tokenizer", tokenizer,
       "text, translation: a SentencePiece model (.model), whose pieces are the "
       "tokens, and their number model.vocabulary; empty: bytes, of translation "

@@ -13,6 +13,7 @@ enum class Draw : uint32_t {  // what is drawn; no two share their numbers
   kDuplicationValidation = 0x44755661,
   kDuplicationTest = 0x44755465,
   kTextWindow = 0x54785769,
+  kTextRepeats = 0x54785265,
   kImageOrder = 0x496d4f72,
   kImageHoldOut = 0x496d486f,
   kRecallTraining = 0x52655472,

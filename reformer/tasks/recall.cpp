@@ -17,12 +17,6 @@ namespace {
 // What the second number of a counter says that is drawn.
 enum Purpose : uint32_t { kFiller, kSlots, kKeys };
 
-// Uniform in [0, count); the product keeps the high bits, and its bias is
-// below count / 2^32.
-int64_t below(int64_t count, uint32_t bits) {
-  return static_cast<int64_t>((uint64_t{bits} * uint64_t(count)) >> 32);
-}
-
 // Which slots a pair and its query have.
 struct Link {
   int64_t pair;

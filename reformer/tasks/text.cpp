@@ -11,6 +11,7 @@
 #include "reformer/data/row_key.h"
 #include "reformer/data/tokenized_text.h"
 #include "reformer/tasks/task_tokenizer.h"
+#include "reformer/tasks/text_repeats.h"
 
 namespace reformer {
 namespace {
@@ -43,6 +44,24 @@ int64_t start_of(PhiloxKey key, int64_t count) {
   return static_cast<int64_t>(wide % static_cast<uint64_t>(count));
 }
 
+// Of a sequence [length], in place; of its text the end is pushed out.
+void repeat_pieces(const at::Tensor& sequence,
+                   const std::vector<SequencePiece>& pieces) {
+  auto* tokens = sequence.mutable_data_ptr<int64_t>();
+  const std::vector<int64_t> text(tokens, tokens + sequence.numel());
+  auto next = text.begin();
+  int64_t at = 0;
+  for (const auto& [size, source] : pieces) {
+    if (source == SequencePiece::kText) {
+      std::copy_n(next, size, tokens + at);
+      next += size;
+    } else {
+      std::copy_n(tokens + source, size, tokens + at);
+    }
+    at += size;
+  }
+}
+
 }  // namespace
 
 TextTask::TextTask(const Config& config, DecodeObserver& observer,
@@ -51,7 +70,8 @@ TextTask::TextTask(const Config& config, DecodeObserver& observer,
       byte_offset_(config.task.byte_offset),
       batch_(config.train.batch),
       length_(config.train.length),
-      seed_(config.train.seed) {
+      seed_(config.train.seed),
+      repeats_(config.task.repeats) {
   require(!config.task.data.empty(),
           "task.data: a file, folder or archive of text, or - for standard "
           "input, is required, got none; --data names it");
@@ -165,7 +185,15 @@ Batch TextTask::training_batch(int64_t index) const {
     const auto key = row_key(seed_, Draw::kTextWindow, index, row);
     starts.push_back(start_of(key, train_.size - length_ + 1));
   }
-  return windows(train_, starts);
+  auto batch = windows(train_, starts);
+  if (repeats_ > 0) {
+    for (int64_t row = 0; row < batch_; ++row) {
+      const auto key = row_key(seed_, Draw::kTextRepeats, index, row);
+      repeat_pieces(batch.tokens[row],
+                    pieces_with_repeats(length_, repeats_, key));
+    }
+  }
+  return batch;
 }
 
 int64_t TextTask::evaluation_batches(Split split) const {

@@ -12,8 +12,8 @@
 namespace reformer {
 
 // Training: windows of train.length bytes, each starting anywhere in the
-// training split. Evaluation: the split in order, cut into such windows, every
-// byte once.
+// training split, with pieces of them a second time (task.repeats). Evaluation:
+// the split in order, cut into such windows, every byte once.
 //
 // The splits are the first 90%, the next 5% and the last 5% of task.data, which
 // is what open_text takes. A split with data of its own (task.validation,
@@ -66,6 +66,7 @@ class TextTask : public Task {
   int64_t batch_;
   int64_t length_;
   int64_t seed_;
+  double repeats_;
 };
 
 }  // namespace reformer

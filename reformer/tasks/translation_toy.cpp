@@ -11,12 +11,6 @@
 namespace reformer {
 namespace {
 
-// Uniform in [0, count); the product keeps the high bits, and its bias is
-// below count / 2^32.
-int64_t below(int64_t count, uint32_t bits) {
-  return static_cast<int64_t>((uint64_t{bits} * uint64_t(count)) >> 32);
-}
-
 std::vector<int32_t> with_end(const std::vector<int64_t>& words) {
   std::vector<int32_t> tokens(words.begin(), words.end());
   tokens.push_back(static_cast<int32_t>(kToyEnd));

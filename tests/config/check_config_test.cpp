@@ -272,6 +272,16 @@ TEST(CheckConfig, BytesBehindOtherTokensFitTheVocabulary) {
                   "model.norm_epsilon");
 }
 
+TEST(CheckConfig, TextAloneHasRepeats) {
+  EXPECT_EQ(check_error_of({"task.repeats=0.5"}), "no error");
+  expect_contains(check_error_of({"task.repeats=1"}),
+                  "task.repeats: at least 0 and less than 1 is required");
+  expect_contains(check_error_of({"task.repeats=-0.1"}), "task.repeats");
+  expect_contains(check_error_of({"task.name=images", "task.repeats=0.1",
+                                  "task.image_size=4", "train.length=48"}),
+                  "task.repeats: of text; 0 is required by images, got 0.1");
+}
+
 TEST(CheckConfig, HeadsDivideTheModelUnlessTheirSizeIsGiven) {
   expect_contains(check_error_of({"model.heads=7"}),
                   "model.heads: a divisor of model.d_model = 512");

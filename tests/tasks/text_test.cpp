@@ -10,6 +10,8 @@
 #include <fstream>
 
 #include "reformer/base/errors.h"
+#include "reformer/data/row_key.h"
+#include "reformer/tasks/text_repeats.h"
 
 namespace reformer {
 namespace {
@@ -264,6 +266,42 @@ TEST_F(TextTaskTest, TheSameBytesHaveTheSameIdentityAndOthersAnother) {
   EXPECT_EQ(with_own[0], whole[0]);
   EXPECT_EQ(with_own[1].setting, "task.validation");
   EXPECT_EQ(with_own[1].bytes, 1000);
+}
+
+// Without its repeats a sequence is the text that it would have been.
+TEST_F(TextTaskTest, RepeatsAreOfWhatTheSequenceHasSaidAndTheTextGoesOn) {
+  auto config = config_for(distinct_text(100'000), 4096, 2);
+  const auto plain = make_task(config)->training_batch(5);
+  config.task.repeats = 0.3;
+  const auto task = make_task(config);
+  const auto repeated = task->training_batch(5);
+  EXPECT_TRUE(repeated.loss_mask.all().item<bool>());
+  EXPECT_TRUE(at::equal(task->training_batch(5).tokens, repeated.tokens));
+  for (int64_t row = 0; row < 2; ++row) {
+    const std::string text = row_of(plain, row);
+    const std::string sequence = row_of(repeated, row);
+    const auto pieces = pieces_with_repeats(
+        4096, 0.3, row_key(config.train.seed, Draw::kTextRepeats, 5, row));
+    std::string expected;
+    size_t taken = 0;
+    for (const auto& [size, source] : pieces) {
+      if (source == SequencePiece::kText) {
+        expected += text.substr(taken, size_t(size));
+        taken += size_t(size);
+      } else {
+        expected += expected.substr(size_t(source), size_t(size));
+      }
+    }
+    EXPECT_EQ(sequence, expected) << row;
+    EXPECT_LT(taken, 4096u);
+  }
+  EXPECT_NE(row_of(repeated, 0), row_of(repeated, 1));
+  for (int64_t i = 0; i < task->evaluation_batches(Split::kTest); ++i) {
+    EXPECT_TRUE(at::equal(task->evaluation_batch(Split::kTest, i).tokens,
+                          make_task(config_for(distinct_text(100'000), 4096, 2))
+                              ->evaluation_batch(Split::kTest, i)
+                              .tokens));
+  }
 }
 
 }  // namespace
