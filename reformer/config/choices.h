@@ -36,7 +36,7 @@ constexpr bool hashes(AttentionKind kind) {
 }
 
 enum class BlockKind { kReversible, kStored, kResidual };
-enum class ActivationKind { kRelu, kGelu, kGeluErf };
+enum class ActivationKind { kRelu, kGelu, kGeluErf, kReluSquared };
 enum class PositionKind { kLearned, kAxial, kSinusoid, kRotary };
 enum class OptimizerKind { kAdafactor, kAdam, kAdamw, kMuon };
 enum class ScheduleKind { kConstant, kRsqrt, kCosine };
@@ -69,7 +69,8 @@ struct ChoiceNames<BlockKind> {
 template <>
 struct ChoiceNames<ActivationKind> {
   static constexpr std::string_view key = "model.activation";
-  static constexpr std::string_view names[] = {"relu", "gelu", "gelu_erf"};
+  static constexpr std::string_view names[] = {"relu", "gelu", "gelu_erf",
+                                               "relu_squared"};
 };
 template <>
 struct ChoiceNames<PositionKind> {

@@ -69,7 +69,7 @@ struct ModelConfig {
       "activations kept: faster, with memory for every layer) or residual "
       "(the ordinary Transformer)");
     v("model.activation", activation,
-      "relu, gelu (by tanh) or gelu_erf, in the feed-forward");
+      "relu, gelu (by tanh), gelu_erf or relu_squared, in the feed-forward");
     v("model.dropout", dropout,
       "after attention and after feed-forward; of an encoder-decoder also "
       "after the embeddings");

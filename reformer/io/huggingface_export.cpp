@@ -60,6 +60,9 @@ void require_theirs(const Config& config) {
 }
 
 std::string their_activation(ActivationKind kind) {
+  require(kind != ActivationKind::kReluSquared,
+          "model.activation: relu, gelu or gelu_erf is required by Hugging "
+          "Face's format, got relu_squared");
   if (kind == ActivationKind::kRelu) return "relu";
   return kind == ActivationKind::kGelu ? "gelu_new" : "gelu";
 }

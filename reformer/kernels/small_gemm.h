@@ -4,11 +4,10 @@
 
 #include <cstdint>
 
+#include "reformer/kernels/activation.h"
 #include "reformer/kernels/bf16.h"
 
 namespace reformer::kernels {
-
-enum class Activation { kNone, kGelu, kRelu, kGeluErf };  // kGelu: by tanh
 
 enum class GemmResult { kRounded, kFloat, kAdded };  // T, float, added to float
 

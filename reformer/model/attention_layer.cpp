@@ -1,6 +1,7 @@
 #include "reformer/model/attention_layer.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/mm.h>
 
@@ -323,6 +324,10 @@ at::Tensor AttentionLayer::evaluate_and_add(
     const at::Tensor& sum, const at::Tensor& x, const Pass& pass,
     at::Tensor& buckets, EvaluatedAttention& evaluated) const {
   evaluated = evaluate(x, pass, buckets, /*keep_normed=*/true);
+  if (drops(pass)) {
+    return at::add(
+        sum, dropped(linear(joined_of(evaluated), {output_, {}}), pass));
+  }
   const auto y = sum.clone();
   add_finished(y, joined_of(evaluated), pass, 1);
   return y;

@@ -2,27 +2,33 @@
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/threshold_backward.h>
 
 #include <algorithm>
 
 #include "reformer/model/parameter_gradients.h"
 #include "reformer/model/parts.h"
 #include "reformer/model/sequence_exchange.h"
+#include "reformer/ops/activation_gradient.h"
 #include "reformer/ops/counter_dropout.h"
-#include "reformer/ops/gelu_gradient.h"
 #include "reformer/ops/linear.h"
 
 namespace reformer {
 namespace {
 
 Activation activation_of(ActivationKind kind) {
-  if (kind == ActivationKind::kRelu) return Activation::kRelu;
-  return kind == ActivationKind::kGelu ? Activation::kGelu
-                                       : Activation::kGeluErf;
+  switch (kind) {
+    case ActivationKind::kRelu:
+      return Activation::kRelu;
+    case ActivationKind::kGelu:
+      return Activation::kGelu;
+    case ActivationKind::kGeluErf:
+      return Activation::kGeluErf;
+    case ActivationKind::kReluSquared:
+      break;
+  }
+  return Activation::kReluSquared;
 }
 
 }  // namespace
@@ -186,17 +192,11 @@ void FeedForward::add_part_gradients(EvaluatedFeedForward part,
       as_matrix(dropped(d_y.to(placement_.compute), pass, first_position));
   add_weight_gradient(out_weight_, as_matrix(active), d_output);
   add_bias_gradient(out_bias_, d_output);
-  if (activation_ != Activation::kRelu) active.reset();
+  const bool keeps_inner = activation_ != Activation::kRelu;
+  if (keeps_inner) active.reset();
   auto d_inner = at::mm(d_output, out.weight);  // [batch * n, d_ff]
-  if (activation_ == Activation::kGelu) {
-    gelu_gradient(d_inner, as_matrix(inner), gradient_sum(in_bias_));
-  } else if (activation_ == Activation::kGeluErf) {
-    at::gelu_backward_out(d_inner, d_inner, as_matrix(inner));
-    add_bias_gradient(in_bias_, d_inner);
-  } else {
-    at::threshold_backward_out(d_inner, d_inner, as_matrix(active), 0);
-    add_bias_gradient(in_bias_, d_inner);
-  }
+  activation_gradient(d_inner, as_matrix(keeps_inner ? inner : active),
+                      gradient_sum(in_bias_), activation_);
   add_weight_gradient(in_weight_, as_matrix(normed.y), d_inner);
   add_norm_gradients(normed, norm_, at::mm(d_inner, in.weight).view_as(d_x),
                      d_x);

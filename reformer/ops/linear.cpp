@@ -5,6 +5,7 @@
 #include <ATen/ops/linear.h>
 
 #include "reformer/device/device.h"
+#include "reformer/kernels/small_gemm.h"
 #include "reformer/ops/matmul.h"
 #include "reformer/ops/packed_matrices.h"
 

@@ -8,9 +8,9 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "reformer/ops/activation_gradient.h"
 #include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/embedding_gradient.h"
-#include "reformer/ops/gelu_gradient.h"
 #include "reformer/ops/layer_norm.h"
 #include "reformer/ops/local_attention.h"
 #include "reformer/ops/lsh_attention.h"
@@ -56,8 +56,8 @@ TEST(LargeCuda, GeluGradient) {
   const auto d = drawn(x.sizes(), at::kBFloat16);
   const auto own_d = last(d, 0, 5);
   const auto sums = at::zeros({4096}, x.options().dtype(at::kFloat));
-  gelu_gradient(own_d, last(x, 0, 5), sums.clone());
-  gelu_gradient(d, x, sums);
+  activation_gradient(own_d, last(x, 0, 5), sums.clone(), Activation::kGelu);
+  activation_gradient(d, x, sums, Activation::kGelu);
   EXPECT_TRUE(at::equal(last(d, 0, 5), own_d));
 }
 

@@ -59,6 +59,7 @@ at::Tensor exact_linear(const at::Tensor& x, const LinearWeights& matrix) {
 
 at::Tensor exact_activation(const at::Tensor& x, Activation activation) {
   if (activation == Activation::kNone) return x;
+  if (activation == Activation::kReluSquared) return at::relu(x).square();
   return activation == Activation::kGelu ? at::gelu(x, "tanh") : at::relu(x);
 }
 
@@ -68,7 +69,8 @@ TEST(CudaSmallGemm, NormedOnesAreAsExactAsTheLibrarys) {
     for (const int64_t rows : {1, 2, 3, 5, 8, 9}) {
       for (const int64_t width : {8, 40, 520, 1024, 2048}) {
         for (const auto activation :
-             {Activation::kNone, Activation::kGelu, Activation::kRelu}) {
+             {Activation::kNone, Activation::kGelu, Activation::kRelu,
+              Activation::kReluSquared}) {
           const auto n = some_numbers(rows, width,
                                       {7, 130, rows == 1 ? 4400 : 33}, compute);
           const auto run = [&](bool fused, at::ScalarType result) {

@@ -86,7 +86,7 @@ TEST_P(Gradients, AreAutogradsInFloat64) { expect_autograds(config(), 1e-9); }
 // Without dropout the feed-forward takes all positions of the batch as one
 // sequence, and the attention's output is added by its product.
 TEST_P(Gradients, AreAutogradsWithoutDropout) {
-  for (const char* activation : {"gelu", "relu"}) {
+  for (const char* activation : {"gelu", "relu", "relu_squared"}) {
     auto changed = config();
     changed.model.dropout = 0;
     changed.model.activation = activation;

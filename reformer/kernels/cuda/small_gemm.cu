@@ -96,6 +96,7 @@ __device__ void copy_rows(const SmallGemmArgs<T>& args, T* rows) {
 
 __device__ float activated(float x, Activation activation) {
   if (activation == Activation::kRelu) return fmaxf(x, 0.0f);
+  if (activation == Activation::kReluSquared) return x > 0 ? x * x : 0.0f;
   if (activation == Activation::kNone) return x;
   if (activation == Activation::kGeluErf) {
     constexpr float kRootOfHalf = 0.7071067811865476f;

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "reformer/base/errors.h"
+#include "reformer/kernels/activation_gradient.h"
 #include "reformer/kernels/adafactor.h"
 #include "reformer/kernels/attend_next.h"
 #include "reformer/kernels/beam_attention.h"
@@ -12,7 +13,6 @@
 #include "reformer/kernels/cuda_graph.h"
 #include "reformer/kernels/device.h"
 #include "reformer/kernels/embedding_gradient.h"
-#include "reformer/kernels/gelu_gradient.h"
 #include "reformer/kernels/interval_statistics.h"
 #include "reformer/kernels/key_value_pages.h"
 #include "reformer/kernels/layer_norm.h"
@@ -63,7 +63,7 @@ void counter_dropout(const CounterDropoutArgs<Bf16>&, void*) { absent(); }
 
 int64_t embedding_gradient_partials(int64_t, int64_t) { absent(); }
 void embedding_gradient(const EmbeddingGradientArgs&, void*) { absent(); }
-void gelu_gradient(const GeluGradientArgs&, void*) { absent(); }
+void activation_gradient(const ActivationGradientArgs&, void*) { absent(); }
 void layer_norm(const LayerNormArgs<float>&, void*) { absent(); }
 void layer_norm(const LayerNormArgs<Bf16>&, void*) { absent(); }
 void layer_norm_grad(const LayerNormGradArgs<float>&, void*) { absent(); }

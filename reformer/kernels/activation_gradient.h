@@ -1,27 +1,29 @@
-// The gradient of GELU (its tanh approximation) and its sums over rows, in one
-// pass on a GPU. (On the CPU LibTorch's serve.)
+// The gradient of an activation and its sums over rows, in one pass on a GPU.
+// (On the CPU LibTorch's serve.)
 #pragma once
 
 #include <cstdint>
 
+#include "reformer/kernels/activation.h"
 #include "reformer/kernels/bf16.h"
 
 namespace reformer::kernels {
 
-struct GeluGradientArgs {
-  const Bf16* x;   // [rows, width]: what GELU saw
+struct ActivationGradientArgs {
+  const Bf16* x;   // [rows, width]: what the activation saw
   Bf16* d;         // [rows, width]: its result's gradient; becomes x's
   float* sums;     // [width]: x's gradient, summed over rows, is added
-  float* partial;  // [kGeluPartials, width], workspace
+  float* partial;  // [kActivationPartials, width], workspace
   int64_t rows;
   int64_t width;  // a multiple of 8; rows of x and d start at 16 bytes
+  Activation activation;
 };
 
 // Sums are taken in so many parts, whatever the GPU: the same bits on all.
-inline constexpr int64_t kGeluPartials = 64;
+inline constexpr int64_t kActivationPartials = 64;
 
 namespace cuda {
-void gelu_gradient(const GeluGradientArgs& args, void* stream);
+void activation_gradient(const ActivationGradientArgs& args, void* stream);
 }  // namespace cuda
 
 }  // namespace reformer::kernels
