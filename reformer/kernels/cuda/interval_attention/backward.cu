@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   auto* statistics = reinterpret_cast<float2*>(memory + Layout::kStatistics);
   auto* scales = reinterpret_cast<float*>(memory + Layout::kScales);
   auto* query_rows = reinterpret_cast<int*>(memory + Layout::kQueryRow);
-  auto* key_rows = reinterpret_cast<int*>(memory + Layout::kKeyRow);
+  auto* key_rows = reinterpret_cast<KeyRow*>(memory + Layout::kKeyRow);
   auto* span = reinterpret_cast<Span*>(memory + Layout::kSpan);
   auto* earlier = reinterpret_cast<Span*>(memory + Layout::kEarlier);
   auto* places = reinterpret_cast<float*>(earlier + p.round * kAll);
@@ -103,16 +103,16 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   // Likewise keys, but for the rows of the block's own q and for places.
   const auto copy_keys = [&](uint32_t tile, int at, int n) {
     if (at == 0 && head.shared) {
-      copy_rows<D, kThreads>({{value_tile, v, v_stride, head.offered}}, at,
+      copy_rows<D, kThreads>({{value_tile, v, v_stride, /*values=*/true}}, at,
                              key_rows + at, n, head.d);
     } else {
       copy_rows<D, kThreads>(
-          {{tile, k, k_stride}, {value_tile, v, v_stride, head.offered}}, at,
+          {{tile, k, k_stride}, {value_tile, v, v_stride, /*values=*/true}}, at,
           key_rows + at, n, head.d);
     }
     if (!head.shared) return;
     for (int r = at + tid; r < at + n; r += kThreads) {
-      const int row = key_rows[r];
+      const int row = key_rows[r].row;
       copy_4(shared_address(scales + r), p.scales + head_row + max(row, 0),
              is_real(row));
     }
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     query_here = head.row_at(first + tid);
     key_here = tid < kRows ? query_here : head.row_at(first + tid - kAll);
     query_rows[tid] = query_here;
-    key_rows[tid] = key_here;
+    key_rows[tid] = head.key_in(key_here);
     if (!head.shared) scales[tid] = rsqrtf(static_cast<float>(head.d));
   }
   const RowIntervals intervals_here(head, query_here);
@@ -227,23 +227,35 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
 
     if (last) {
       // A lone token passes its gradient to its own value, whoever offers it.
-      // That of the first of successors, which nobody offers: end_gradients.
-      int offered[2];
+      int offered[2] = {row[0], row[1]};
+      if (head.offered.successors) {
+        // That of the first of successors, which nobody offers: end_gradients.
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        offered[half] = row[half];
-        if (!is_real(row[half])) continue;
-        const int to = offered[half] = head.offered.gradient_row(row[half]);
-        const bool successors = head.offered.successors;
-        const float z = successors ? p.statistics[head_row + to].x
-                                   : statistics[warp_row + g + 8 * half].x;
-        if (z != kInfinity || (successors && to <= row[half])) continue;
-        const bf16* own = d_output + int64_t{to} * d_output_stride;
+        for (int half = 0; half < 2; ++half) {
+          if (!is_real(row[half])) continue;
+          const int to = offered[half] = head.offered.gradient_row(row[half]);
+          if (to <= row[half]) continue;
+          if (p.statistics[head_row + to].x != kInfinity) continue;
+          const bf16* own = d_output + int64_t{to} * d_output_stride;
 #pragma unroll
-        for (int n = 0; n < D / 8; ++n) {
-          const float2 pair = row_pair(own, n, t, head.d);
-          d_values[n][2 * half] += pair.x;
-          d_values[n][2 * half + 1] += pair.y;
+          for (int n = 0; n < D / 8; ++n) {
+            const float2 pair = row_pair(own, n, t, head.d);
+            d_values[n][2 * half] += pair.x;
+            d_values[n][2 * half + 1] += pair.y;
+          }
+        }
+      } else {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int at = warp_row + g + 8 * half;
+          if (statistics[at].x != kInfinity) continue;
+#pragma unroll
+          for (int n = 0; n < D / 8; ++n) {
+            const float2 own =
+                tile_pair<D>(memory + Layout::kDOutput, at, n, t);
+            d_values[n][2 * half] += own.x;
+            d_values[n][2 * half + 1] += own.y;
+          }
         }
       }
       store_rows<D>(d_values, head_of(p.args.d_v, b, h), p.args.d_v.row_stride,
@@ -322,7 +334,10 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     if (place < first && place + kHalo <= hull_begin) place = end;
     if (place > first && place >= hull_end) break;
     int far = kNoRow;
-    if (tid < kHalo) key_rows[kRows + tid] = far = head.row_at(place + tid);
+    if (tid < kHalo) {
+      far = head.row_at(place + tid);
+      key_rows[kRows + tid] = head.key_in(far);
+    }
     const RowPlaces places_far(head, far);
     __syncthreads();
     copy_keys(halo_keys, kRows, kHalo);
