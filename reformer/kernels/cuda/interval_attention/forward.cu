@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   int row_here = kNoRow;
   if (tid < kAll) {
     row_here = head.row_at(block.first + tid - (tid < kRows ? 0 : kAll));
-    block.rows[tid] = row_here;
+    block.rows[tid] = head.key_in(row_here);
   }
   const RowIntervals intervals_here(head, tid < kRows ? row_here : kNoRow);
   const RowPlaces places_here(head, row_here);
@@ -45,8 +45,8 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   // for the intervals first would cost more.
   block.copy_keys(0, kAll);
   commit_copies();
-  const int row[2] = {block.rows[block.warp_row + block.g],
-                      block.rows[block.warp_row + block.g + 8]};
+  const int row[2] = {block.rows[block.warp_row + block.g].row,
+                      block.rows[block.warp_row + block.g + 8].row};
   const auto kept = block.kept();
   wait_for_last_round();
   block.begin(queries, kept, row);

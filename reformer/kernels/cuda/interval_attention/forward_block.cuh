@@ -22,8 +22,8 @@ struct ForwardLayout {
   static constexpr int kValues = kKeys + kAll * D * 2;
   static constexpr int kInterval = kValues + kAll * D * 2;  // int2 [kRows]
   static constexpr int kScales = kInterval + kRows * 8;     // float [kAll]
-  static constexpr int kRow = kScales + kAll * 4;           // int [kAll]
-  static constexpr int kEarlier = kRow + kAll * 4;
+  static constexpr int kRow = kScales + kAll * 4;           // KeyRow [kAll]
+  static constexpr int kEarlier = kRow + kAll * 8;
   // Then, for each earlier round, Span [kRows] and float [kAll].
   static constexpr int bytes(int round) {
     return kEarlier + round * (kRows * 8 + kAll * 4);
@@ -45,7 +45,7 @@ struct ForwardBlock {
       : p(round),
         interval(reinterpret_cast<int2*>(memory + Layout::kInterval)),
         scales(reinterpret_cast<float*>(memory + Layout::kScales)),
-        rows(reinterpret_cast<int*>(memory + Layout::kRow)),
+        rows(reinterpret_cast<KeyRow*>(memory + Layout::kRow)),
         earlier(reinterpret_cast<Span*>(memory + Layout::kEarlier)),
         places(reinterpret_cast<float*>(earlier + p.round * kRows)),
         keys(shared_address(memory + Layout::kKeys)),
@@ -80,11 +80,11 @@ struct ForwardBlock {
   // for what earlier rounds say of them.
   __device__ __forceinline__ void copy_keys(int at, int n) const {
     copy_rows<D, kThreads>(
-        {{keys, k, k_stride}, {values, v, v_stride, head.offered}}, at,
+        {{keys, k, k_stride}, {values, v, v_stride, /*values=*/true}}, at,
         rows + at, n, head.d);
     if (!head.shared) return;
     for (int r = at + tid; r < at + n; r += kThreads) {
-      const int row = rows[r];
+      const int row = rows[r].row;
       copy_4(shared_address(scales + r), head_scales + max(row, 0),
              is_real(row));
     }
@@ -194,7 +194,10 @@ struct ForwardBlock {
   // The keys at `place` and on take the halo's rows.
   __device__ __forceinline__ void fetch_halo(int place) const {
     int far = kNoRow;
-    if (tid < kHalo) rows[kRows + tid] = far = head.row_at(place + tid);
+    if (tid < kHalo) {
+      far = head.row_at(place + tid);
+      rows[kRows + tid] = head.key_in(far);
+    }
     const RowPlaces places_far(head, far);
     __syncthreads();
     copy_keys(kRows, kHalo);
@@ -252,7 +255,7 @@ struct ForwardBlock {
   // In shared memory, as Layout says.
   int2* interval;
   float* scales;
-  int* rows;
+  KeyRow* rows;
   Span* earlier;
   float* places;
   uint32_t keys;

@@ -20,8 +20,8 @@ struct BackwardLayout {
   static constexpr int kStatistics = kSpan + kAll * 8;         // float2 [kAll]
   static constexpr int kScales = kStatistics + kAll * 8;       // float [kAll]
   static constexpr int kQueryRow = kScales + kAll * 4;         // int [kAll]
-  static constexpr int kKeyRow = kQueryRow + kAll * 4;         // int [kAll]
-  static constexpr int kEarlier = kKeyRow + kAll * 4;
+  static constexpr int kKeyRow = kQueryRow + kAll * 4;         // KeyRow [kAll]
+  static constexpr int kEarlier = kKeyRow + kAll * 8;
   // Then, for each earlier round, Span [kAll] and float [kAll]; then the
   // block's own keys where they are not q; then what the first pass keeps,
   // unless it has room where the block's own values were, which warps have in

@@ -32,6 +32,16 @@ __device__ __forceinline__ int position_of(int row) {
   return row >= kNoRow ? row : -2 - row;
 }
 
+// A key's row, and the row of v that it offers: asked for once, not by each of
+// the lanes that copy a part of it.
+struct __align__(8) KeyRow {
+  int row;
+  int offered;
+};
+__device__ __forceinline__ bool is_real(const KeyRow& key) {
+  return is_real(key.row);
+}
+
 // One round of one (batch, head).
 struct HeadRound {
   __device__ HeadRound(const IntervalAttentionArgs<bf16>& args, int index,
@@ -65,6 +75,10 @@ struct HeadRound {
     return mask != nullptr && !mask[i] ? padded_row(i) : i;
   }
 
+  __device__ __forceinline__ KeyRow key_in(int row) const {
+    return {row, offered.row(max(row, 0))};
+  }
+
   const int32_t* order;  // of this round
   const int32_t* place;  // [length, rounds]
   const int2* interval;  // [length, rounds]
@@ -78,20 +92,27 @@ struct HeadRound {
   bool aligned;  // place and interval, to 16 bytes
 };
 
-// Rows of a tensor and the tile that they are copied into; of values, those
-// that the rows offer.
+// Rows of a tensor and the tile that they are copied into.
 struct RowsCopy {
   uint32_t tile;
   const bf16* from;
   int stride;
-  OfferedValues offered = {};
+  bool values = false;  // those that keys offer
 };
+__device__ __forceinline__ int row_to_copy(int row, const RowsCopy&) {
+  return max(row, 0);
+}
+__device__ __forceinline__ int row_to_copy(const KeyRow& key,
+                                           const RowsCopy& copy) {
+  return copy.values ? key.offered : max(key.row, 0);
+}
 
 // Starts the copy of rows `rows[0..n)` into rows [first, first + n) of each
-// tile, first a multiple of 8. All threads of a block take part.
-template <int D, int kThreads, int kCopies>
+// tile, first a multiple of 8. All threads of a block take part. Row: int, or
+// KeyRow where values are copied.
+template <int D, int kThreads, int kCopies, class Row>
 __device__ __forceinline__ void copy_rows(const RowsCopy (&copies)[kCopies],
-                                          int first, const int* rows, int n,
+                                          int first, const Row* rows, int n,
                                           int d) {
   constexpr int kLanes = D <= 32 ? 4 : D <= 64 ? 8 : 16;  // of a row
   constexpr int kStep = kThreads / kLanes;
@@ -104,11 +125,11 @@ __device__ __forceinline__ void copy_rows(const RowsCopy (&copies)[kCopies],
   uint32_t to = RowTile<D>::offset(first + lane_row, chunk);
 #pragma unroll 2
   for (int r = lane_row; r < n; r += kStep) {
-    const int row = rows[r];
+    const Row row = rows[r];
     const bool real = within && is_real(row);
 #pragma unroll
     for (int c = 0; c < kCopies; ++c) {
-      const int from = copies[c].offered.row(max(row, 0));
+      const int from = row_to_copy(row, copies[c]);
       copy_16(copies[c].tile + to,
               copies[c].from + (int64_t{from} * copies[c].stride + column),
               real);
