@@ -53,11 +53,11 @@ HeadAttention attention_of(const LanguageModel& model, const at::Tensor& tokens,
                   0};
   const auto& layer =
       model.stack().blocks()[static_cast<size_t>(at.layer - 1)].attention;
-  const auto projected =
-      layer.project(model.attention_input(tokens, pass, at.layer - 1));
+  const auto convolved = layer.convolved(
+      layer.project(model.attention_input(tokens, pass, at.layer - 1)));
   at::Tensor buckets;
-  layer.hash(projected, model.pass_over(tokens, pass), buckets);
-  const auto q = layer.turned(projected).q;
+  layer.hash(convolved, model.pass_over(tokens, pass), buckets);
+  const auto q = layer.turned(convolved).q;
   const auto rounds = lsh_rounds(buckets, layer.lsh());
   const int64_t head = at.head - 1;
   const int64_t local_rounds = layer.lsh().local_window > 0 ? 1 : 0;

@@ -15,6 +15,11 @@ std::string ngrams_of(const ModelConfig& model) {
   return ", n-grams of up to " + std::to_string(model.ngram_length);
 }
 
+std::string convolution_of(const ModelConfig& model) {
+  if (model.short_convolution == 0) return "";
+  return ", short convolutions of " + std::to_string(model.short_convolution);
+}
+
 std::string ngram_rounds_of(const LshConfig& lsh) {
   if (lsh.ngrams.empty()) return "";
   std::string text = ", and of n-grams of ";
@@ -146,8 +151,9 @@ std::string describe_model(const Config& config) {
          std::to_string(model.d_model) + ", d_ff " +
          std::to_string(model.d_ff) + ", " + std::to_string(model.heads) +
          " heads of " + std::to_string(head_size(model)) + ", vocabulary " +
-         std::to_string(model.vocabulary) + ngrams_of(model) + "\n" +
-         model.positions.name() + " positions, inputs of " +
+         std::to_string(model.vocabulary) + ngrams_of(model) +
+         convolution_of(model) + "\n" + model.positions.name() +
+         " positions, inputs of " +
          (longest == 0 ? "any length" : "up to " + grouped(longest)) +
          (has_lsh(config)
               ? "; " + std::to_string(config.lsh.rounds) + " hash rounds of " +

@@ -117,9 +117,9 @@ void AttentionView::read(const AttentionRequest& request) {
       [&](const BranchPlace& at, const AttentionLayer& layer) {
         at::Tensor buckets;
         if (all || at.block == *request.layer) {
-          const auto projected = layer.project(y[at.from]);
-          layer.hash(projected, pass, buckets);
-          const auto turned = layer.turned(projected);
+          const auto convolved = layer.convolved(layer.project(y[at.from]));
+          layer.hash(convolved, pass, buckets);
+          const auto turned = layer.turned(convolved);
           layers_[static_cast<size_t>(at.block)] = {
               on_cpu(turned.q), on_cpu(turned.k),
               buckets.defined() ? buckets[0].cpu().contiguous() : buckets};

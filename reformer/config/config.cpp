@@ -21,6 +21,7 @@ constexpr int64_t kLargestImage = 16384;
 constexpr int64_t kLongestKey = 64;
 constexpr int64_t kMostToyWords = 3600;
 constexpr int64_t kMostLayers = 1 << 20;
+constexpr int64_t kWidestConvolution = 5;
 
 void require_within(const char* key, int64_t value, int64_t least,
                     int64_t most = kLargest) {
@@ -108,6 +109,24 @@ void check_ngrams(const ModelConfig& model) {
           model.ngram_length);
 }
 
+void check_short_convolution(const ModelConfig& model) {
+  const int64_t width = model.short_convolution;
+  require(width == 0 || (width >= 2 && width <= kWidestConvolution),
+          "model.short_convolution: 0, or from 2 to ", kWidestConvolution,
+          " is required, got ", width);
+  if (width == 0) return;
+  require(model.encoder_layers == 0,
+          "model.short_convolution: 0 is required where model.encoder_layers "
+          "is not 0, got ",
+          width);
+  for (const auto kind :
+       {AttentionKind::kLocalSeparateQk, AttentionKind::kLshHuggingface}) {
+    require(!model.attention.contains(kind),
+            "model.short_convolution: 0 is required by ", name_of(kind),
+            " attention, got ", width);
+  }
+}
+
 void check_model(const ModelConfig& model) {
   require_within("model.layers", model.layers, 1, kMostLayers);
   require_within("model.encoder_layers", model.encoder_layers, 0, kMostLayers);
@@ -145,6 +164,7 @@ void check_model(const ModelConfig& model) {
   }
   check_heads(model);
   check_ngrams(model);
+  check_short_convolution(model);
 }
 
 // Their hash, whose ids take two bytes as ours do.
@@ -483,6 +503,10 @@ int64_t rotary_pairs(const ModelConfig& model) {
 
 int64_t ngram_tables(const ModelConfig& model) {
   return std::max<int64_t>(model.ngram_length - 1, 0);
+}
+
+int64_t convolution_taps(const ModelConfig& model) {
+  return std::max<int64_t>(model.short_convolution - 1, 0);
 }
 
 int64_t toy_vocabulary(const TaskConfig& task) { return 3 + 2 * task.alphabet; }

@@ -27,6 +27,7 @@ struct ModelConfig {
   Choice<ActivationKind> activation = ActivationKind::kGelu;
   double dropout = 0;
   double norm_epsilon = 1e-5;
+  int64_t short_convolution = 0;
   int64_t local_chunk_length = 0;
   std::vector<int64_t> bucket_factors;
   Choice<PositionKind> positions = PositionKind::kLearned;
@@ -75,6 +76,10 @@ struct ModelConfig {
       "after the embeddings");
     v("model.norm_epsilon", norm_epsilon,
       "what layer norms add to the variance");
+    v("model.short_convolution", short_convolution,
+      "positions that each query, key and value is mixed from, column by "
+      "column: its own and those before it (a short causal convolution); 0: "
+      "none, the paper's");
     v("model.local_chunk_length", local_chunk_length,
       "positions of a chunk of local attention; 0: lsh.chunk_length");
     v("model.bucket_factors", bucket_factors,
@@ -318,6 +323,9 @@ int64_t rotary_pairs(const ModelConfig& model);
 
 // Tables of n-grams, one for each n from 2 to model.ngram_length.
 int64_t ngram_tables(const ModelConfig& model);
+
+// Positions before its own that a short convolution mixes in.
+int64_t convolution_taps(const ModelConfig& model);
 
 // Of the made language of translation-toy: its words of both languages, and
 // the tokens 0 to 2, which are none.

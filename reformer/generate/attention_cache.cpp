@@ -27,7 +27,10 @@ constexpr int64_t kPart = 16384;
 
 AttentionCache::AttentionCache(const AttentionLayer& layer, int64_t batch,
                                const Pass& pass, const Placement& placement)
-    : layer_(layer), pass_(pass), lsh_(decoding_lsh(layer, pass)) {
+    : layer_(layer),
+      pass_(pass),
+      recent_(layer, batch, placement),
+      lsh_(decoding_lsh(layer, pass)) {
   if (layer.kind() == AttentionKind::kLshHuggingface) {
     huggingface_.emplace(layer.huggingface(),
                          HuggingfaceCacheConfig{
@@ -136,7 +139,9 @@ void AttentionCache::read(const at::Tensor& x,
                           const std::vector<int64_t>& counts,
                           const at::Tensor& ngrams, at::Tensor& buckets,
                           const at::Tensor& y) {
-  const auto projected = project(x);
+  auto projected = project(x);
+  recent_.read(projected, counts);
+  projected = layer_.convolved(projected);
   hash(projected.q, ngrams, buckets);
   interruption_point();
   const auto turned = layer_.turned(projected);
@@ -171,6 +176,7 @@ bool AttentionCache::extend(int64_t rows) {
 }
 
 void AttentionCache::use_rows(int64_t rows) {
+  recent_.use_rows(rows);
   if (huggingface_) huggingface_->use_rows(rows);
   for (auto& group : groups_) {
     group.cache.use_rows(rows);
@@ -179,6 +185,7 @@ void AttentionCache::use_rows(int64_t rows) {
 }
 
 void AttentionCache::take_row(int64_t row, AttentionCache& one) {
+  recent_.take_row(row, one.recent_);
   if (huggingface_) huggingface_->take_row(row, *one.huggingface_);
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     groups_[i].cache.take_row(row, one.groups_[i].cache);
@@ -187,6 +194,7 @@ void AttentionCache::take_row(int64_t row, AttentionCache& one) {
 }
 
 void AttentionCache::move_row(int64_t from, int64_t to) {
+  recent_.move_row(from, to);
   if (huggingface_) huggingface_->move_row(from, to);
   for (auto& group : groups_) {
     group.cache.move_row(from, to);
@@ -195,6 +203,7 @@ void AttentionCache::move_row(int64_t from, int64_t to) {
 }
 
 void AttentionCache::clear_row(int64_t row) {
+  recent_.clear_row(row);
   if (huggingface_) huggingface_->clear_row(row);
   for (auto& group : groups_) {
     group.cache.clear_row(row);
@@ -205,7 +214,7 @@ void AttentionCache::clear_row(int64_t row) {
 void AttentionCache::step(const at::Tensor& x, const at::Tensor& position,
                           const at::Tensor& ngrams, at::Tensor& buckets,
                           const at::Tensor& y) {
-  const auto projected = layer_.project(x);
+  const auto projected = recent_.next(layer_.project(x));
   hash(projected.q, ngrams, buckets);
   const auto [q, k, v] = layer_.turned(projected, position);
   std::vector<at::Tensor> attended;

@@ -8,6 +8,7 @@
 
 #include "reformer/generate/attend_next.h"
 #include "reformer/generate/huggingface_cache.h"
+#include "reformer/generate/recent_projections.h"
 #include "reformer/model/attention_layer.h"
 
 namespace reformer {
@@ -86,6 +87,7 @@ class AttentionCache {
 
   const AttentionLayer& layer_;
   Pass pass_;
+  RecentProjections recent_;
   LshConfig lsh_;         // the layer's, trailing, with the pass's rounds
   at::Tensor rotations_;  // of LSH layers; the same for every position
   std::vector<HeadGroup> groups_;  // of LSH layers the first one hashes

@@ -50,6 +50,7 @@ void require_theirs(const Config& config) {
       model.positions != PositionKind::kAxial || model.axial_shape.size() == 2,
       "model.axial_shape", "two axes");
   require_as(model.ngram_length == 0, "model.ngram_length", "0");
+  require_as(model.short_convolution == 0, "model.short_convolution", "0");
   require_as(model.successor_fraction == 0, "model.successor_fraction", "0");
   require_as(config.lsh.local_window == 0, "lsh.local_window", "0");
   require_as(config.lsh.ngrams.empty(), "lsh.ngrams", "none");

@@ -17,8 +17,21 @@
 #include "reformer/ops/local_attention.h"
 #include "reformer/ops/lsh_attention.h"
 #include "reformer/ops/lsh_rotations.h"
+#include "reformer/ops/short_convolution.h"
 
 namespace reformer {
+namespace {
+
+Projected convolved_by(const std::vector<at::Tensor>& filters,
+                       const Projected& projected) {
+  if (filters.empty()) return projected;
+  const auto& [q, k, v] = projected;
+  return {short_convolution(q, filters[0]),
+          k.defined() ? short_convolution(k, filters[2]) : k,
+          short_convolution(v, filters[1])};
+}
+
+}  // namespace
 
 AttentionLayer::AttentionLayer(const Config& config,
                                const AttentionPlace& place,
@@ -79,6 +92,12 @@ AttentionLayer::AttentionLayer(const Config& config,
     qk_ = store.glorot(name + "qk.weight", width, d_model);
   }
   v_ = store.glorot(name + "v.weight", width, d_model);
+  const int64_t taps = convolution_taps(config.model);
+  for (const char* of : {"qk", "v", "k"}) {
+    if (taps == 0 || (*of == 'k' && !k_.defined())) break;
+    filters_.push_back(
+        store.normal(name + of + ".filter", {taps * width}, 0.3));
+  }
   output_ = store.glorot(name + "output.weight", d_model, width);
 }
 
@@ -95,6 +114,27 @@ std::vector<at::Tensor> AttentionLayer::projections() const {
   std::vector<at::Tensor> matrices = {qk_, v_};
   if (k_.defined()) matrices.push_back(k_);
   return matrices;
+}
+
+// Of [taps * heads * d_head], [taps, own heads, d_head].
+at::Tensor AttentionLayer::own_of_filter(const at::Tensor& filter) const {
+  return filter.view({-1, heads_, d_head_})
+      .narrow(1, exchange_.first_head(), exchange_.own_heads());
+}
+
+std::vector<at::Tensor> AttentionLayer::filters() const {
+  std::vector<at::Tensor> own;
+  for (const auto& filter : filters_) {
+    own.push_back(own_of_filter(filter));
+  }
+  return own;
+}
+
+void AttentionLayer::add_filter_gradients(
+    const std::vector<at::Tensor>& filters) const {
+  for (size_t i = 0; i < filters.size(); ++i) {
+    own_of_filter(gradient_sum(filters_[i])).add_(filters[i].grad());
+  }
 }
 
 // What the matrix i of projections() is multiplied with: of cross-attention v
@@ -142,12 +182,16 @@ Projected AttentionLayer::project_source(const at::Tensor& output) const {
   return {{}, rows_of(k_), rows_of(v_)};
 }
 
-void AttentionLayer::hash(const Projected& projected, const Pass& pass,
+Projected AttentionLayer::convolved(const Projected& projected) const {
+  return convolved_by(filters(), projected);
+}
+
+void AttentionLayer::hash(const Projected& convolved, const Pass& pass,
                           at::Tensor& buckets) const {
   if (!hashes(kind_) || buckets.defined()) return;
   if (kind_ == AttentionKind::kLshHuggingface) {
     buckets = huggingface_lsh_buckets(
-        projected.q, huggingface_rotations(pass, projected.q.device()),
+        convolved.q, huggingface_rotations(pass, convolved.q.device()),
         huggingface_.factors);
     return;
   }
@@ -155,7 +199,7 @@ void AttentionLayer::hash(const Projected& projected, const Pass& pass,
   LshConfig config = lsh_;
   if (pass.rounds > 0) config.rounds = pass.rounds;
   buckets = append_ngrams(
-      lsh_attention_buckets(projected.q.narrow(1, 0, hashed_heads_), config,
+      lsh_attention_buckets(convolved.q.narrow(1, 0, hashed_heads_), config,
                             hash_key(pass), exchange_.first_head()),
       pass.ngrams);
 }
@@ -169,9 +213,9 @@ at::Tensor AttentionLayer::huggingface_rotations(const Pass& pass,
       device);
 }
 
-Projected AttentionLayer::turned(const Projected& projected,
+Projected AttentionLayer::turned(const Projected& convolved,
                                  const at::Tensor& first_position) const {
-  const auto& [q, k, v] = projected;
+  const auto& [q, k, v] = convolved;
   return {rotary(q, rotary_, first_position),
           k.defined() ? rotary(k, rotary_, first_position) : k, v};
 }
@@ -234,19 +278,19 @@ at::Tensor AttentionLayer::mask_of(const Pass& pass) const {
   return sees_padding ? pass.mask : at::Tensor();
 }
 
-at::Tensor AttentionLayer::hash_and_attend(const std::vector<at::Tensor>& rows,
-                                           const Pass& pass,
-                                           at::Tensor& buckets) const {
-  const auto projected = split(rows);
-  hash(projected, pass, buckets);
-  return attend(turned(projected), buckets, mask_of(pass));
+at::Tensor AttentionLayer::hash_and_attend(
+    const std::vector<at::Tensor>& rows, const std::vector<at::Tensor>& filters,
+    const Pass& pass, at::Tensor& buckets) const {
+  const auto convolved = convolved_by(filters, split(rows));
+  hash(convolved, pass, buckets);
+  return attend(turned(convolved), buckets, mask_of(pass));
 }
 
 // Lets go of q, k and v.
 at::Tensor AttentionLayer::attended_of(const at::Tensor& x, const Pass& pass,
                                        at::Tensor& buckets) const {
   return hash_and_attend(projected_rows(layer_norm(x, norm_, compute_), pass),
-                         pass, buckets);
+                         filters(), pass, buckets);
 }
 
 at::Tensor AttentionLayer::joined_heads(const at::Tensor& attended) const {
@@ -310,13 +354,14 @@ EvaluatedAttention AttentionLayer::evaluate(const at::Tensor& x,
                                             at::Tensor& buckets,
                                             bool keep_normed) const {
   EvaluatedAttention evaluated;
-  auto& [normed, rows, attended, joined] = evaluated;
+  auto& [normed, rows, filters, attended, joined] = evaluated;
   normed = layer_norm_forward(x, norm_, compute_);
   rows = projected_rows(normed.y, pass);
   for (auto& row : rows) row = leaf(row);
+  for (const auto& filter : this->filters()) filters.push_back(leaf(filter));
   if (!keep_normed) normed.y.reset();
   const at::AutoGradMode record(true);
-  attended = hash_and_attend(rows, pass, buckets);
+  attended = hash_and_attend(rows, filters, pass, buckets);
   return evaluated;
 }
 
@@ -325,8 +370,8 @@ at::Tensor AttentionLayer::evaluate_and_add(
     at::Tensor& buckets, EvaluatedAttention& evaluated) const {
   evaluated = evaluate(x, pass, buckets, /*keep_normed=*/true);
   if (drops(pass)) {
-    return at::add(
-        sum, dropped(linear(joined_of(evaluated), {output_, {}}), pass));
+    return at::add(sum,
+                   dropped(linear(joined_of(evaluated), {output_, {}}), pass));
   }
   const auto y = sum.clone();
   add_finished(y, joined_of(evaluated), pass, 1);
@@ -348,12 +393,13 @@ at::Tensor AttentionLayer::finish_backward(at::Tensor joined,
 void AttentionLayer::add_gradients(EvaluatedAttention evaluated,
                                    const at::Tensor& d_y, const at::Tensor& d_x,
                                    const Pass& pass) const {
-  auto& [normed, rows, attended, joined] = evaluated;
+  auto& [normed, rows, filters, attended, joined] = evaluated;
   auto kept = joined_of(evaluated);
   joined.reset();
   auto d_attended = finish_backward(std::move(kept), d_y, pass);
   backward_from(std::move(attended), d_attended);
   d_attended.reset();
+  add_filter_gradients(filters);
   for (auto& row : rows) {  // gradients from here on
     auto d_row = row.grad();
     row.reset();

@@ -47,9 +47,10 @@ struct EvaluatedAttention {
   std::vector<at::Tensor> rows;  // qk, v, and where it is not shared k,
                                  // [batch, length, heads * d_head] (of cross-
                                  // attention the source's length): leaves
-  at::Tensor attended;           // of autograd's graph that ends here
-  at::Tensor joined;             // attended, by positions, where ranks share
-                                 // sequences; rows and attended are by heads
+  std::vector<at::Tensor> filters;  // AttentionLayer::filters: leaves
+  at::Tensor attended;              // of autograd's graph that ends here
+  at::Tensor joined;                // attended, by positions, where ranks share
+                                    // sequences; rows and attended are by heads
 };
 
 class AttentionLayer {
@@ -91,17 +92,18 @@ class AttentionLayer {
                at::Tensor buckets) const;
 
   // What forward is made of, for whoever attends by itself (generate/):
-  // forward(x) is Dropout(join(attend(turned(project(x))))); without gradients
-  // kernels for few rows round project and add_joined otherwise. Buckets are
-  // those of what project returns: rotary positions, which `turned` brings in,
-  // part what is far apart.
+  // forward(x) is Dropout(join(attend(turned(convolved(project(x)))))); without
+  // gradients kernels for few rows round project and add_joined otherwise.
+  // Buckets are those of what `convolved` returns: rotary positions, which
+  // `turned` brings in, part what is far apart.
   // Of cross-attention project gives q, and project_source, of an encoder's
   // output [batch, source length, d_model], k and v.
   Projected project(const at::Tensor& x) const;
   Projected project_source(const at::Tensor& output) const;
-  void hash(const Projected& projected, const Pass& pass,
+  Projected convolved(const Projected& projected) const;
+  void hash(const Projected& convolved, const Pass& pass,
             at::Tensor& buckets) const;
-  Projected turned(const Projected& projected,
+  Projected turned(const Projected& convolved,
                    const at::Tensor& first_position = {}) const;
   at::Tensor attend(const Projected& turned, const at::Tensor& buckets,
                     const at::Tensor& mask = {}) const {
@@ -125,6 +127,10 @@ class AttentionLayer {
   HashKey hash_key(const Pass& pass) const {
     return {pass.seed, pass.step, block_, pass.step_on_device};
   }
+
+  // Of the short convolutions of qk, v and where it is not shared k,
+  // [taps, heads, d_head] each; none where there are no convolutions.
+  std::vector<at::Tensor> filters() const;
 
   int64_t heads() const { return heads_; }
   int64_t d_head() const { return d_head_; }
@@ -158,6 +164,7 @@ class AttentionLayer {
   std::vector<at::Tensor> projected_rows(const at::Tensor& normed,
                                          const Pass& pass) const;
   at::Tensor hash_and_attend(const std::vector<at::Tensor>& rows,
+                             const std::vector<at::Tensor>& filters,
                              const Pass& pass, at::Tensor& buckets) const;
   EvaluatedAttention evaluate(const at::Tensor& x, const Pass& pass,
                               at::Tensor& buckets, bool keep_normed) const;
@@ -167,6 +174,8 @@ class AttentionLayer {
   const at::Tensor& projected_from(size_t i, const at::Tensor& normed,
                                    const Pass& pass) const;
   Projected split(const std::vector<at::Tensor>& rows) const;
+  void add_filter_gradients(const std::vector<at::Tensor>& filters) const;
+  at::Tensor own_of_filter(const at::Tensor& filter) const;
   at::Tensor split_heads(const at::Tensor& x) const;
   at::Tensor joined_heads(const at::Tensor& attended) const;
 
@@ -188,11 +197,13 @@ class AttentionLayer {
   HuggingfaceLsh huggingface_;
   GradientSums gradient_;  // of full attention
   at::ScalarType compute_;
-  NormWeights norm_;   // of [d_model]
-  at::Tensor qk_;      // [heads * d_head, d_model]; of full attention: q
-  at::Tensor k_;       // likewise, of full attention only
-  at::Tensor v_;       // likewise
-  at::Tensor output_;  // [d_model, heads * d_head]
+  NormWeights norm_;  // of [d_model]
+  at::Tensor qk_;     // [heads * d_head, d_model]; of full attention: q
+  at::Tensor k_;      // likewise, of full attention only
+  at::Tensor v_;      // likewise
+  std::vector<at::Tensor> filters_;  // [taps * heads * d_head] each: vectors,
+                                     // which optimizers do not decay
+  at::Tensor output_;                // [d_model, heads * d_head]
 };
 
 }  // namespace reformer

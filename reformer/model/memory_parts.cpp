@@ -20,11 +20,15 @@ int64_t attention_graph(const Config& config, const TensorSizes& sizes,
   const int64_t tensors = has_own_keys(kind) ? 4 : 3;  // qk, v, output (and k)
   const int64_t keys = has_own_keys(kind) ? 2 : 1;     // qk, or q and k
   const int64_t turned = rotary_pairs(config.model) > 0 ? keys : 0;
+  // qk, v (and k) as they were projected; of what is turned its convolution is
+  // not kept.
+  const int64_t convolved =
+      convolution_taps(config.model) > 0 ? tensors - 1 - turned : 0;
   const int64_t statistics = sizes.device == at::kCPU ? 1 : 3;  // of a row
   // What heads that hash and those that do not attended to, beside each other.
   const bool put_together =
       kind == AttentionKind::kLsh && sizes.hashed_rows < sizes.head_rows;
-  return (tensors + turned + put_together) * sizes.heads +
+  return (tensors + turned + convolved + put_together) * sizes.heads +
          statistics * sizes.head_rows * kFloatBytes;
 }
 

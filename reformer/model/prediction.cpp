@@ -188,7 +188,9 @@ ParameterCounts count_parameters(const ModelConfig& model,
   const int64_t norm = 2 * d_model;
   const int64_t width = model.heads * head_size(model);
   ParameterCounts counts;
-  counts.attention = norm + projections_of(block.attention) * width * d_model;
+  const int64_t projections = projections_of(block.attention);
+  counts.attention = norm + projections * width * d_model +
+                     (projections - 1) * convolution_taps(model) * width;
   if (block.cross) {
     counts.attention += norm + kSeparateProjections * width * d_model;
   }

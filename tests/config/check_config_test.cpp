@@ -207,6 +207,27 @@ TEST(CheckConfig, NgramsAreOfTwoToEightTokens) {
   EXPECT_EQ(ngram_tables(config.model), 4);
 }
 
+TEST(CheckConfig, ShortConvolutionsAreOfTwoToFivePositions) {
+  for (const char* value : {"=-1", "=1", "=6"}) {
+    expect_contains(
+        check_error_of({std::string("model.short_convolution") + value}),
+        "model.short_convolution: 0, or from 2 to 5 is required");
+  }
+  expect_contains(
+      check_error_of({"model.short_convolution=4", "model.encoder_layers=1",
+                      "task.name=translation-toy", "task.alphabet=20"}),
+      "model.short_convolution: 0 is required where model.encoder_layers");
+  expect_contains(check_error_of({"model.short_convolution=4",
+                                  "model.attention=local_separate_qk"}),
+                  "model.short_convolution: 0 is required by "
+                  "local_separate_qk attention");
+  Config config;
+  EXPECT_EQ(convolution_taps(config.model), 0);
+  config.model.short_convolution = 5;
+  EXPECT_NO_THROW(check(config));
+  EXPECT_EQ(convolution_taps(config.model), 4);
+}
+
 TEST(CheckConfig, RoundsOfNgramsAreOfTwoToEightInputs) {
   for (const char* value : {"=1", "=4,9", "=-2"}) {
     expect_contains(check_error_of({std::string("lsh.ngrams") + value}),

@@ -23,6 +23,7 @@ Config any_attention() {
   config.lsh.local_window = 4;
   config.model.ngram_length = 3;
   config.model.ngram_rows = 50;
+  config.model.short_convolution = 4;
   return config;
 }
 

@@ -104,7 +104,7 @@ void for_every_block_and_position_encoding(const Body& body) {
   }
 }
 
-// Embeddings and rounds of n-grams, heads that do not hash.
+// Embeddings and rounds of n-grams, heads that do not hash, short convolutions.
 Config config_of_ngrams(LocalHeads local) {
   auto config = small_config("lsh,full,local");
   config.model.successor_fraction = 0.5;
@@ -115,6 +115,7 @@ Config config_of_ngrams(LocalHeads local) {
   config.lsh.hashed_heads = HashedHeads::kSuccessor;
   config.lsh.local_heads = local;
   config.lsh.ngrams = {2, 5};
+  config.model.short_convolution = 4;
   return config;
 }
 

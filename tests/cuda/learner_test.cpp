@@ -94,7 +94,7 @@ TEST_F(CudaLearner, TakesTheCpusStepsInFloat32) {
   }
 }
 
-// Embeddings and rounds of n-grams, heads that do not hash.
+// Embeddings and rounds of n-grams, heads that do not hash, short convolutions.
 Config config_of_ngrams() {
   auto config = small_config();
   config.model.successor_fraction = 0.5;
@@ -103,6 +103,7 @@ Config config_of_ngrams() {
   config.model.ngram_rows = 37;
   config.lsh.hashed_heads = HashedHeads::kSuccessor;
   config.lsh.ngrams = {2, 5};
+  config.model.short_convolution = 4;
   return config;
 }
 

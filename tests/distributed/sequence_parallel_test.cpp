@@ -127,8 +127,9 @@ TEST(SequenceParallel, PositionsNgramsAndHeadsOfTheirOwnAreThoseOfTheWhole) {
                  "model.ngram_length=3", "model.ngram_rows=64"}),
       2, 2);
   expect_the_outcome_of_one(
-      config_of({"model.positions=rotary", "model.successor_fraction=0.5"}), 4,
-      4);
+      config_of({"model.positions=rotary", "model.successor_fraction=0.5",
+                 "model.short_convolution=4"}),
+      4, 4);
   // The last rank's heads do not hash at all.
   expect_the_outcome_of_one(
       config_of({"model.successor_fraction=0.25", "lsh.hashed_heads=successor",

@@ -51,6 +51,7 @@ Config any_attention() {
   config.model.ngram_length = 3;
   config.lsh.ngrams = {4};
   config.model.ngram_rows = 50;
+  config.model.short_convolution = 4;
   return config;
 }
 

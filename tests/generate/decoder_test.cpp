@@ -157,6 +157,17 @@ TEST(Decoder, RoundsOfNgramsStepByStepAreTheWholePass) {
   }
 }
 
+TEST(Decoder, ShortConvolutionsStepByStepAreTheWholePass) {
+  for (const int64_t width : {2, 3, 5}) {
+    auto config = small_config("lsh,full,local,full_shared_qk");
+    config.model.layers = 4;
+    config.model.successor_fraction = 0.5;
+    config.model.positions = "rotary";
+    config.model.short_convolution = width;
+    expect_exact_steps(config, "convolutions of " + std::to_string(width));
+  }
+}
+
 TEST(Decoder, LocalAttentionKeepsItsChunks) {
   for (const int64_t chunk_length : {1, 7, 1000}) {
     auto config = small_config("local");

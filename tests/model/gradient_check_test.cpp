@@ -14,6 +14,7 @@ struct Case {
   const char* block;
   const char* positions;
   double successor_fraction = 0;
+  int64_t short_convolution = 0;
 };
 
 class GradientCheck : public testing::TestWithParam<Case> {
@@ -24,6 +25,7 @@ class GradientCheck : public testing::TestWithParam<Case> {
     config.model.block = GetParam().block;
     config.model.positions = GetParam().positions;
     config.model.successor_fraction = GetParam().successor_fraction;
+    config.model.short_convolution = GetParam().short_convolution;
     config.model.axial_shape = {4, 5, 2};
     config.model.axial_dims = {8, 10, 6};
     config.train.length = 34;
@@ -46,6 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"residual", "lsh,full", "residual", "axial"},
         Case{"successors", "lsh,full_shared_qk", "reversible", "learned", 0.5},
         Case{"rotary", "local,full", "reversible", "rotary", 0.5},
+        Case{"convolved", "lsh,full", "reversible", "rotary", 0.5, 3},
         Case{"huggingface", "local_separate_qk,lsh_huggingface", "reversible",
              "axial"},
         Case{"huggingface_stored", "lsh_huggingface", "stored", "learned"}),

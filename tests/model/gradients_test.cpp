@@ -16,7 +16,8 @@ namespace reformer {
 namespace {
 
 // block, attention, variant: learned positions, rotary ones with successor
-// values and n-grams, and the same with heads that do not hash
+// values and n-grams, the same with heads that do not hash, and with short
+// convolutions
 using Case = std::tuple<std::string, std::string, std::string>;
 
 class Gradients : public testing::TestWithParam<Case> {
@@ -26,6 +27,7 @@ class Gradients : public testing::TestWithParam<Case> {
     config.model.block = std::get<0>(GetParam());
     const auto& variant = std::get<2>(GetParam());
     config.model.positions = variant == "learned" ? "learned" : "rotary";
+    if (variant == "convolved") config.model.short_convolution = 4;
     if (variant == "near_heads") {
       config.lsh.hashed_heads = HashedHeads::kSuccessor;
       config.lsh.ngrams = {2, 4};
@@ -44,7 +46,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values("reversible", "stored", "residual"),
                      testing::Values("lsh,local,full,full_shared_qk", "lsh",
                                      "local", "full", "full_shared_qk"),
-                     testing::Values("learned", "rotary", "near_heads")),
+                     testing::Values("learned", "rotary", "near_heads",
+                                     "convolved")),
     [](const auto& instance) {
       auto name = std::get<0>(instance.param) + "_" +
                   std::get<1>(instance.param) + "_" +

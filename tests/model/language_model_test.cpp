@@ -40,6 +40,7 @@ TEST_P(Causality, ALaterTokenNeverChangesAnEarlierPrediction) {
   config.model.ngram_length = 3;
   config.model.ngram_rows = 50;
   config.lsh.ngrams = {2, 5};
+  config.model.short_convolution = 5;
   LanguageModel model(config, at::kDouble);
   shake(model, 0.05);
   const auto tokens = random_tokens(config, 1);

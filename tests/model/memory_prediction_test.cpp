@@ -141,6 +141,16 @@ std::vector<Case> cases() {
               [](Config& c) {
                 c.lsh.ngrams = {2, 4, 8};
               }),
+      case_of("convolved",
+              [](Config& c) {
+                c.model.positions = "rotary";
+                c.model.short_convolution = 4;
+              }),
+      case_of("stored_convolved",
+              [](Config& c) {
+                c.model.block = "stored";
+                c.model.short_convolution = 2;
+              }),
       case_of("near_heads",
               [](Config& c) {
                 c.model.positions = "rotary";

@@ -20,6 +20,7 @@
 #include "reformer/kernels/lsh_intervals.h"
 #include "reformer/kernels/lsh_rotations.h"
 #include "reformer/kernels/rotary.h"
+#include "reformer/kernels/short_convolution.h"
 #include "reformer/kernels/small_gemm.h"
 #include "reformer/kernels/top_tokens.h"
 
@@ -80,6 +81,16 @@ void attend_next(const AttendNextArgs<float>&, void*, void*) { absent(); }
 void attend_next(const AttendNextArgs<Bf16>&, void*, void*) { absent(); }
 void rotary(const RotaryArgs<float>&, void*) { absent(); }
 void rotary(const RotaryArgs<Bf16>&, void*) { absent(); }
+void short_convolution(const ShortConvolutionArgs<float>&, void*) { absent(); }
+void short_convolution(const ShortConvolutionArgs<Bf16>&, void*) { absent(); }
+void convolution_weights(const ConvolutionWeightsArgs<float>&, void*) {
+  absent();
+}
+void convolution_weights(const ConvolutionWeightsArgs<Bf16>&, void*) {
+  absent();
+}
+void next_convolution(const NextConvolutionArgs<float>&, void*) { absent(); }
+void next_convolution(const NextConvolutionArgs<Bf16>&, void*) { absent(); }
 void small_gemm(const SmallGemmArgs<float>&, void*) { absent(); }
 void small_gemm(const SmallGemmArgs<Bf16>&, void*) { absent(); }
 
