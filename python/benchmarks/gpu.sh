@@ -71,7 +71,7 @@ tests=$root/python/tests
 step tests 90 python3 -m pytest -q -p no:cacheprovider "$tests/test_operators.py" \
   "$tests/test_modules.py" "$tests/test_examples.py" "$tests/test_huggingface.py"
 step attention 40 python3 "$benchmarks/attention.py" --device cuda "${program[@]}"
-step train 55 python3 "$benchmarks/huggingface.py" train --repeats 2 \
+step train 56 python3 "$benchmarks/huggingface.py" train --repeats 2 \
   "${program[@]}"
 step models 150 python3 "$benchmarks/models.py" "${program[@]}"
 python3 "$benchmarks/bars.py" "$out"/*.log
