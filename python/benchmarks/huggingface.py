@@ -6,8 +6,10 @@ transformers and here?
     python3 python/benchmarks/huggingface.py generate [--length 8192]
 
 train: one sequence on a GPU, seconds and peak memory: forward and backward by
-transformers in float32 and bfloat16, and `reformer bench train` of the imported
-model with our attention and with theirs, whole steps with the optimizer's.
+transformers in float32, and `reformer bench train` of the imported model with
+our attention, whole steps with the optimizer's: as it is, with its parameters
+on the host, and with stored blocks. Then transformers in bfloat16, and ours in
+float32 and with their attention. What is compared is in the first four rows.
 generate: tokens a second after a prompt of so many bytes, on a CPU: the median
 time between two tokens, in one pass each. A line of JSON for each; needs torch,
 transformers and --program.
@@ -42,6 +44,8 @@ def make():
 
 def imported(given, folder, attention):
     out = folder / attention
+    if out.exists():
+        return out / "config.json"
     run(given.program, "import", folder / "saved", "--out", out,
         "--attention", attention, "--length", given.length)
     return out / "config.json"
@@ -67,44 +71,69 @@ def their_steps(given, model, dtype):
             "peak_gib": torch.cuda.max_memory_allocated() / 2**30}
 
 
-def our_steps(given, config, precision):
+def our_steps(given, config, precision, setting):
+    settings = [f"--set={each}" for each in (
+        f"train.precision={precision}", "train.optimizer=adafactor", setting)
+        if each]
     row = run_json(given.program, "bench", "train", "--config", config,
                    "--batch", 1, "--length", given.length, "--device", "cuda",
-                   "--repeats", given.repeats, "--set",
-                   f"train.precision={precision}", "--set",
-                   "train.optimizer=adafactor")
+                   "--repeats", given.repeats, *settings)
     return {"step_s": row["step_s"], "peak_gib": row["peak_bytes"] / 2**30}
+
+
+OUR_ROWS = {  # what: attention, precision, setting
+    "reformer": ("ours", "bfloat16", ""),
+    "reformer, train.offload": ("ours", "bfloat16", "train.offload=true"),
+    "reformer, stored": ("ours", "bfloat16", "model.block=stored"),
+}
+MORE_OF_OURS = {
+    "reformer in float32": ("ours", "float32", ""),
+    "reformer, their attention": ("theirs", "bfloat16", ""),
+}
+
+
+class Rows:
+    """Reports each, beside the first."""
+
+    def __init__(self, given):
+        self.given, self.first = given, {}
+
+    def add(self, what, precision, measure):
+        try:
+            row = measure()
+        except (RuntimeError, torch.OutOfMemoryError) as error:
+            row = {"fault": str(error).splitlines()[0]}
+        self.first = self.first or row
+        if "step_s" in self.first and "step_s" in row:
+            row |= {"times_faster": self.first["step_s"] / row["step_s"],
+                    "times_less_memory":
+                        self.first["peak_gib"] / row["peak_gib"]}
+        report("huggingface train", what, precision=precision,
+               length=self.given.length, **row, **machine("cuda"))
 
 
 def train(given, folder):
     model = make()
     model.save_pretrained(folder / "saved")
-    model.cuda().train()
-    first = {}
+    rows = Rows(given)
 
-    def measured(what, precision, measure):
-        try:
-            row = measure()
-        except (RuntimeError, torch.OutOfMemoryError) as error:
-            row = {"fault": str(error).splitlines()[0]}
-        first.update(first or row)
-        if "step_s" in first and "step_s" in row:
-            row |= {"times_faster": first["step_s"] / row["step_s"],
-                    "times_less_memory": first["peak_gib"] / row["peak_gib"]}
-        report("huggingface train", what, precision=precision,
-               length=given.length, **row, **machine("cuda"))
-
-    for name in ("float32", "bfloat16"):
-        measured("transformers", name, lambda: their_steps(
+    def theirs(name):
+        model.cuda().train()
+        rows.add("transformers", name, lambda: their_steps(
             given, model, getattr(torch, name)))
-    model = model.cpu()
-    torch.cuda.empty_cache()
-    for attention, precisions in (("ours", ("bfloat16", "float32")),
-                                  ("theirs", ("bfloat16",))):
-        config = imported(given, folder, attention)
-        for name in precisions:
-            measured(f"reformer, attention {attention}", name,
-                     lambda: our_steps(given, config, name))
+        model.cpu()
+        torch.cuda.empty_cache()  # another process wants it
+
+    def ours(wanted):
+        for what, (attention, name, setting) in wanted.items():
+            config = imported(given, folder, attention)
+            rows.add(what, name,
+                     lambda: our_steps(given, config, name, setting))
+
+    theirs("float32")
+    ours(OUR_ROWS)
+    theirs("bfloat16")
+    ours(MORE_OF_OURS)
 
 
 # --- generate ----------------------------------------------------------------

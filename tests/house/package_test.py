@@ -99,6 +99,7 @@ class ExamplesTest(unittest.TestCase):
                                           cls.model).splitlines()
         LINES["fine_tune"] = run(build / "fine_tune", cls.model,
                                  FOLDER / "tuned").splitlines()
+        LINES["small_gpt"] = run(build / "small_gpt").splitlines()
         LINES["long_sequence"] = run(build / "long_sequence").splitlines()
 
     def test_every_example_is_built_run_and_short(self):
@@ -125,6 +126,11 @@ class ExamplesTest(unittest.TestCase):
                          for line in LINES["fine_tune"])
         self.assertLess(after, before)
         self.assertTrue((FOLDER / "tuned" / "config.json").is_file())
+
+    def test_a_model_of_ones_own_learns(self):
+        losses = [float(line.split()[-2]) for line in LINES["small_gpt"]]
+        self.assertGreater(losses[0], 2)  # a guess: log(16) = 2.8
+        self.assertLess(losses[-1], 0.5)
 
     def test_a_long_sequence_has_a_gradient(self):
         self.assertGreater(float(LINES["long_sequence"][1].split()[-1]), 0)
