@@ -61,9 +61,9 @@ class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(const std::string& bytes, const std::string& name)
       : file_(bytes) {
-    const auto status = processor_.LoadFromSerializedProto(file_);
-    require(status.ok(), name, ": a SentencePiece model is required (",
-            reason_of(status), ")");
+    const auto fault = load();
+    require(!fault, name, ": a SentencePiece model is required (",
+            fault.value_or(""), ")");
     check_pieces(name);
   }
 
@@ -114,6 +114,18 @@ class SentencePieceTokenizer : public Tokenizer {
   const std::string& file() const override { return file_; }
 
  private:
+  // What is wrong, if anything. The library says it by a status, its trie of
+  // all pieces by exceptions (a piece that begins with a zero byte).
+  std::optional<std::string> load() {
+    try {
+      const auto status = processor_.LoadFromSerializedProto(file_);
+      if (status.ok()) return {};
+      return reason_of(status);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+  }
+
   // A stranger's file: what is relied upon later is looked at once.
   void check_pieces(const std::string& name) {
     const int count = processor_.GetPieceSize();
@@ -124,6 +136,10 @@ class SentencePieceTokenizer : public Tokenizer {
       require(std::ssize(piece) <= kLongestPiece, name, ": pieces of at most ",
               kLongestPiece, " bytes are required, number ", id, " has ",
               piece.size());
+      // The trie would take it for what is before.
+      require(piece.find('\0') == std::string::npos, name,
+              ": pieces without zero bytes are required, number ", id,
+              " has one");
       require(!processor_.IsByte(id) || byte_of(piece).has_value(), name,
               ": the byte piece number ", id, " is not of the form <0x0A>");
     }

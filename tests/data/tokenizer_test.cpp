@@ -25,6 +25,14 @@ std::string error_of(const Call& call) {
   return "no error";
 }
 
+// A piece of a model file: a Protobuf message in another.
+std::string piece_field(const std::string& text, const std::string& type = "") {
+  const auto field = [](const std::string& bytes) {
+    return '\x0A' + std::string(1, static_cast<char>(bytes.size())) + bytes;
+  };
+  return field(field(text) + std::string("\x15\0\0\0\0", 5) + type);
+}
+
 TEST_F(TokenizerTest, EveryLineComesBackAsItWas) {
   const auto unigram =
       parse_tokenizer(trained(small_lines(), {PieceKind::kUnigram, 290}), "u");
@@ -103,6 +111,21 @@ TEST_F(TokenizerTest, AFileThatIsNoneIsAnErrorWithItsName) {
             }())
                 ->file(),
             model);
+}
+
+TEST_F(TokenizerTest, PiecesWithAZeroByteAreRefused) {
+  const std::string unknown = piece_field("<unk>", "\x18\x02");
+  EXPECT_EQ(parse_tokenizer(unknown + piece_field("ab"), "m")->piece(1), "ab");
+  const auto error_with = [&](const std::string& piece) {
+    return error_of(
+        [&] { parse_tokenizer(unknown + piece_field(piece), "m"); });
+  };
+  for (const auto& piece : {std::string("\0", 1), std::string("\0b", 2)}) {
+    EXPECT_EQ(error_with(piece).find("m: a SentencePiece model is required ("),
+              0U);
+  }
+  EXPECT_EQ(error_with(std::string("a\0b", 3)),
+            "m: pieces without zero bytes are required, number 1 has one");
 }
 
 TEST_F(TokenizerTest, AVocabularyMustFitTheText) {
