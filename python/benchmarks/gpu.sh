@@ -67,9 +67,9 @@ step() {
 }
 benchmarks=$root/python/benchmarks
 program=(--program "$built/reformer")
-tests=$root/python/tests
-step tests 90 python3 -m pytest -q -p no:cacheprovider "$tests/test_operators.py" \
-  "$tests/test_modules.py" "$tests/test_examples.py" "$tests/test_huggingface.py"
+tests=$root/python/tests  # those that need a GPU most come first
+step tests 90 python3 -m pytest -q -p no:cacheprovider \
+  "$tests"/test_{operators,interface,modules,examples,huggingface}.py
 step attention 40 python3 "$benchmarks/attention.py" --device cuda "${program[@]}"
 step train 56 python3 "$benchmarks/huggingface.py" train --repeats 2 \
   "${program[@]}"

@@ -1,5 +1,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
@@ -42,6 +43,16 @@ Tensor aligned(const Tensor& x) {
   return fits ? x : x.clone(at::MemoryFormat::Preserve);
 }
 
+// The library takes no tensors without vectors. Its checks see one vector in
+// their place, of the same type and width.
+bool has_no_vectors(const Tensor& x) {
+  return x.dim() == 4 && x.size(0) * x.size(1) * x.size(2) == 0;
+}
+
+Tensor one_vector(const Tensor& x) {
+  return at::zeros({1, 1, 1, x.size(3)}, x.options());
+}
+
 Rounds empty_rounds(const Tensor& like, int64_t batch, int64_t heads,
                     int64_t rounds, int64_t length) {
   const auto options = like.options().dtype(at::kInt);
@@ -67,15 +78,16 @@ void implement_kernels(torch::Library& m) {
 Tensor lsh_buckets(const Tensor& qk, int64_t rounds, int64_t chunk_length,
                    int64_t n_buckets, c10::SymInt seed) {
   return translated([&] {
-    if (qk.dim() == 4 && qk.numel() == 0) {
-      return at::empty({qk.size(0), qk.size(1), rounds, qk.size(2)},
-                       qk.options().dtype(at::kUInt16));
-    }
     const LshConfig config{
         .rounds = rounds, .chunk_length = chunk_length, .n_buckets = n_buckets};
-    return lsh_attention_buckets(
-        qk, config,
-        {.seed = static_cast<uint64_t>(seed.guard_int(__FILE__, __LINE__))});
+    const HashKey key{
+        .seed = static_cast<uint64_t>(seed.guard_int(__FILE__, __LINE__))};
+    if (has_no_vectors(qk)) {
+      const auto one = lsh_attention_buckets(one_vector(qk), config, key);
+      return at::empty({qk.size(0), qk.size(1), rounds, qk.size(2)},
+                       one.options());
+    }
+    return lsh_attention_buckets(qk, config, key);
   });
 }
 
@@ -109,7 +121,7 @@ Rounds local_rounds(const Tensor& qk, const MaybeTensor& mask,
             ": qk must be [batch, heads, length, d_head], got sizes ",
             qk.sizes());
     check_mask(kOp, or_undefined(mask), qk.device(), qk.size(0), qk.size(2));
-    if (qk.numel() == 0) {
+    if (has_no_vectors(qk)) {
       return empty_rounds(qk, mask ? qk.size(0) : 1, 1, 1, qk.size(2));
     }
     const auto made = natural_rounds(qk.size(2), {rule, chunk_length}, causal,
@@ -126,7 +138,8 @@ Results interval_attention_forward(const Tensor& q, const MaybeTensor& k,
   return translated([&]() -> Results {
     const IntervalRounds rounds{order, place, interval};
     const auto keys = aligned(or_undefined(k));
-    if (q.dim() == 4 && q.numel() == 0) {
+    if (has_no_vectors(q)) {
+      check_vectors("interval_attention", "q", one_vector(q));
       check_like("interval_attention", "v", v, "q", q);
       const auto statistics = q.options().dtype(statistics_type(q));
       return {at::empty_like(q),
