@@ -276,14 +276,14 @@ class Run {
     struct Stopped {};
     bool finished = true;
     try {
-      take_evaluation(evaluate(
-          learner_.model(), task_, Split::kValidation,
-          config_.train.evaluate_batches, /*rounds=*/0,
-          [&](int64_t done, int64_t all) {
-            if (any(stop)) throw Stopped();
-            observer_.evaluating(done, all);
-          },
-          world_));
+      const EvaluatedSplit of{Split::kValidation,
+                              config_.train.evaluate_batches, /*rounds=*/0,
+                              [&](int64_t done, int64_t all) {
+                                if (any(stop)) throw Stopped();
+                                observer_.evaluating(done, all);
+                              },
+                              world_};
+      take_evaluation(evaluate(learner_.model(), task_, of));
       if (first() && !stop) write_sample();
     } catch (const Stopped&) {
       finished = false;
