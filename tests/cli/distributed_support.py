@@ -1,6 +1,7 @@
 """What the tests of several ranks share: the smallest of settings, the variables
 of each launcher, and processes that play ranks."""
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -54,9 +55,15 @@ def as_srun(rank, size, port):
 
 
 class Run:
-    """Processes that play ranks; `of` gives the arguments of each."""
+    """Processes that play ranks; `of` gives the arguments of each. The last one
+    may have a limit to its address space, in bytes."""
 
-    def __init__(self, size, of, launcher=as_torchrun):
+    def __init__(self, size, of, launcher=as_torchrun, last_ones_memory=None):
+        def prepare(rank):
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            if last_ones_memory is not None and rank == size - 1:
+                resource.setrlimit(resource.RLIMIT_AS, 2 * [last_ones_memory])
+
         port = free_port()
         self.ranks = []
         for rank in range(size):
@@ -66,8 +73,7 @@ class Run:
             self.ranks.append(subprocess.Popen(
                 [PROGRAM, *map(str, of(rank))], env=environment, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                preexec_fn=lambda: signal.signal(signal.SIGHUP,
-                                                 signal.SIG_DFL)))
+                preexec_fn=lambda rank=rank: prepare(rank)))
 
     def wait_for(self, step):
         for line in self.ranks[0].stderr:

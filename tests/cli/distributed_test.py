@@ -18,6 +18,13 @@ from distributed_support import (CLEAN, KILLS, STEPS, TIMEOUT, TINY, Run,
                                  main, program, resume, train)
 
 
+def address_space(pid):
+    """The most bytes that a process has mapped so far."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    [line] = [line for line in status.splitlines() if "VmPeak" in line]
+    return int(line.split()[1]) << 10
+
+
 def tensors_of(run, kind, step=STEPS):
     """Bytes of a checkpoint's tensors by their names: of "model" or
     "optimizer", whose rows may follow one another in several files."""
@@ -194,6 +201,26 @@ class DistributedTest(unittest.TestCase):
         self.assertEqual(run.ranks[0].returncode, 1)
         self.assertRegex(told, "reformer: rank 0: rank 1 (was lost|hangs)")
 
+    def test_a_rank_out_of_memory_says_so_and_ends_all(self):
+        # What a process needs for steps of a few bytes, and 512 MiB: too little
+        # for one whose streams have 256 MiB each.
+        run = train(2, self.out().with_suffix(".small"))
+        run.wait_for(5)
+        needed = address_space(run.ranks[1].pid)
+        run.ranks[0].send_signal(signal.SIGTERM)
+        run.finish()
+        settings = [word for setting in (
+            "model.d_model=1024", "train.length=65536", "train.batch=2",
+            "train.evaluate_every=0") for word in ("--set", setting)]
+        run = train(2, self.out(), *settings,
+                    last_ones_memory=needed + (512 << 20))
+        first, second = run.finish(TIMEOUT + 60)
+        self.assertEqual((first[0], second[0]), (1, 1))
+        self.assertRegex(second[2], "^reformer: rank 1: out of memory: you "
+                         "tried to allocate [0-9]+ bytes; try shorter or fewer "
+                         "sequences\n$")
+        self.assertNotIn("reformer: ", first[2])
+
     def test_a_rank_that_gives_up_says_why_and_ends_all(self):
         # The second one has no such file.
         data = self.out().with_suffix(".txt")
@@ -216,13 +243,26 @@ class DistributedTest(unittest.TestCase):
                       "rank 0 0", first[2])
         self.assertEqual(second[2], "")
 
+    def test_ranks_with_other_data_say_so(self):
+        files = [self.out().with_suffix(f".{rank}") for rank in (0, 1)]
+        for rank, file in enumerate(files):
+            file.write_bytes(bytes(range(32, 127)) * 200 + b"ab"[rank:rank + 1])
+        run = Run(2, lambda rank: ["train", "text", "--out", self.out(), *TINY,
+                                   "--data", files[rank]])
+        first, second = run.finish(TIMEOUT + 60)
+        self.assertEqual((first[0], second[0]), (1, 1))
+        self.assertRegex(first[2], "ranks must be alike in the content of "
+                         "task.data: rank 1 has [0-9a-f]+, rank 0 [0-9a-f]+")
+        self.assertEqual(second[2], "")
+
     def test_a_loss_that_is_not_finite_ends_all(self):
         run = train(2, self.out(), "--set", "train.learning_rate=1e30",
                     "--set", "train.clip=0")
         first, second = run.finish(TIMEOUT + 60)
         self.assertEqual((first[0], second[0]), (1, 1))
-        self.assertRegex(first[2], "the loss is not finite at step|"
-                                   "is not finite")
+        self.assertRegex(first[2], "reformer: rank 0: .*the loss is not finite "
+                         "at step [0-9]+ on rank [01]; ")
+        self.assertEqual(second[2], "")
 
     def test_ranks_that_do_not_come_are_named(self):
         run = Run(1, lambda _: ["train", "duplication", "--out", self.out(),
