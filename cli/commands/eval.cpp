@@ -6,24 +6,53 @@
 #include "cli/eval/eval_options.h"
 #include "cli/eval/evaluation.h"
 #include "cli/options/config_options.h"
+#include "cli/process/launched.h"
 #include "cli/process/stop_signal.h"
+#include "cli/screen/output.h"
 #include "reformer/base/errors.h"
+#include "reformer/io/checkpoint.h"
 #include "reformer/kernels/top_tokens.h"
 
 namespace reformer::cli {
 namespace {
 
+// What ranks need in order to meet, before any of them loads the run.
+Config launched_config(const EvalOptions& options) {
+  if (!launched_ranks().launched()) return {};
+  Config config = load_best_config(options.directory);
+  set_values(config, options.assignments);
+  check(config);
+  return config;
+}
+
+// Beside what it was trained with: what does the change cost?
+void evaluate_both(const EvalOptions& options, at::Device device,
+                   World* world) {
+  auto trained = options;
+  trained.our_attention = false;
+  if (options.our_attention) evaluate_run(trained, device, world);
+  evaluate_run(options, device, world);
+}
+
 void run_eval(const EvalOptions& options) {
   require(options.png.empty() || options.by_position || !options.recall.empty(),
           "--png draws the loss against the position or the distance: it needs "
           "--by-position or --recall");
-  if (!options.png.empty()) check_plot_path(options.png);
+  const bool first = launched_ranks().first();
+  if (!first) be_silent();
+  if (!options.png.empty() && first) check_plot_path(options.png);
   stop_requested();  // from here on a wish, which progress heeds
-  // Beside what it was trained with: what does the change cost?
-  auto trained = options;
-  trained.our_attention = false;
-  if (options.our_attention) evaluate_run(trained);
-  evaluate_run(options);
+  const auto device = use_machine(device_of_rank(options.device),
+                                  threads_of_rank(options.threads));
+  bool stopped = false;
+  run_as_rank(launched_config(options), device, [&](World* world) {
+    try {
+      evaluate_both(options, device, world);
+    } catch (const StoppedTogether&) {
+      stopped = true;
+    }
+  });
+  if (stopped) throw Interrupted();
 }
 
 }  // namespace

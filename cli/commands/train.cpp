@@ -73,7 +73,7 @@ Config run_config(const TrainOptions& options) {
           "--init: a new run begins with other weights, a resumed one has its "
           "own; give one of --init and --resume");
   if (!options.resume && options.config.name.empty() && !options.init.empty()) {
-    Config config = load_best_checkpoint(options.init).config;
+    Config config = load_best_config(options.init);
     set_values(config, options.config.assignments);
     return config;
   }

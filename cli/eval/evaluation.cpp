@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +12,9 @@
 #include "cli/draw/gnuplot.h"
 #include "cli/draw/position_losses.h"
 #include "cli/draw/repeat_losses.h"
+#include "cli/eval/eval_facts.h"
 #include "cli/eval/evaluated_run.h"
-#include "cli/options/config_options.h"
+#include "cli/process/stop_signal.h"
 #include "cli/screen/output.h"
 #include "cli/screen/progress.h"
 #include "cli/screen/table.h"
@@ -53,33 +55,42 @@ std::string line_of(const nlohmann::ordered_json& row) {
   return row.dump(-1, ' ', /*ensure_ascii=*/false, kReplace) + "\n";
 }
 
+Placement placement_of(const Config& config, at::Device device, World* world) {
+  auto placement = placement_of_trained(device, config.train.precision);
+  placement.sequence = world == nullptr ? nullptr : world->sequence();
+  return placement;
+}
+
 // Evaluates one length and number of rounds after the other.
 class Eval {
  public:
-  explicit Eval(const EvalOptions& options)
+  Eval(const EvalOptions& options, at::Device device, World* world)
       : options_(options),
-        device_(use_machine(options.device, options.threads)),
+        device_(device),
+        world_(world),
+        opening_(std::in_place, world),
         run_(options),
-        model_(
-            make_model(run_.checkpoint.config,
-                       placement_of_trained(
-                           device_, run_.checkpoint.config.train.precision))),
+        model_(make_model(run_.checkpoint.config,
+                          placement_of(run_.checkpoint.config, device, world))),
         split_(options.split == "test" ? Split::kTest : Split::kValidation),
         report_(options.json) {
     load_parameters(*model_, run_.checkpoint.parameters);
+    const auto facts = eval_facts(options, run_, device);
+    opening_.reset();
+    if (world != nullptr) world->require_alike(facts);
   }
 
   void run() {
     report_.text(options_.directory + ", step " +
                  std::to_string(run_.checkpoint.step) + ", " + options_.split +
                  " split" + (options_.our_attention ? ", our attention" : "") +
-                 "\n");
+                 (ranks() > 1 ? ", " + counted(ranks(), "rank") : "") + "\n");
     for (const auto& [length, task] : run_.sequences) {
       for (const int64_t rounds : run_.rounds) {
         evaluate_point(*task, {length, rounds});
       }
     }
-    if (options_.png.empty()) return;
+    if (options_.png.empty() || is_silent()) return;
     draw_plot(script(), options_.png);
     report_.note("the plot is " + options_.png);
   }
@@ -101,8 +112,11 @@ class Eval {
     row["rounds"] = point.rounds;
     if (!options_.assignments.empty()) row["set"] = options_.assignments;
     if (options_.our_attention) row["our_attention"] = true;
+    if (ranks() > 1) row["ranks"] = ranks();
     return row;
   }
+
+  int64_t ranks() const { return world_ == nullptr ? 1 : world_->ranks().size; }
 
   void evaluate_point(const Task& task, const Point& point) {
     report_.progress("evaluating with " + label_of(point));
@@ -119,12 +133,20 @@ class Eval {
 
   // In batches, with the time that is left.
   EvaluationProgress progress_of(const Point& point) {
-    return TimedProgress(report_, "evaluating with " + label_of(point));
+    TimedProgress timed(report_, "evaluating with " + label_of(point));
+    if (world_ == nullptr) return timed;
+    return [this, timed](int64_t done, int64_t all) mutable {
+      if (world_->any(stop_requested())) throw StoppedTogether();
+      timed.show(done, all);
+    };
+  }
+
+  EvaluatedSplit split_of(const Point& point) {
+    return {split_, options_.batches, point.rounds, progress_of(point), world_};
   }
 
   void evaluate_whole(const Task& task, const Point& point) {
-    const auto e = evaluate(*model_, task, split_, options_.batches,
-                            point.rounds, progress_of(point));
+    const auto e = evaluate(*model_, task, split_of(point));
     auto row = reported(task, point, e);
     if (translates(task)) add_bleu(task, point, row);
     report_.json(line_of(row));
@@ -145,7 +167,7 @@ class Eval {
     config.rounds = point.rounds;
     const auto found = translate_split(
         static_cast<const EncoderDecoder&>(*model_), task, split_, config,
-        TimedProgress(report_, "translating lines"));
+        TimedProgress(report_, "translating lines"), world_);
     report_.text(found.line() + "\n");
     row["bleu"] = found.bleu.score;
     row["bleu_signature"] = found.signature();
@@ -171,8 +193,7 @@ class Eval {
 
   void evaluate_distances(const Task& task, const Point& point) {
     const auto octaves =
-        sums_by_distance(language_model_of(*model_), task, split_,
-                         options_.batches, point.rounds, progress_of(point));
+        sums_by_distance(language_model_of(*model_), task, split_of(point));
     LossSums all;
     for (const auto& octave : octaves) all += octave.sums;
     Evaluation e;
@@ -196,8 +217,7 @@ class Eval {
 
   void evaluate_positions(const Task& task, const Point& point) {
     auto values =
-        losses_by_position(language_model_of(*model_), task, split_,
-                           options_.batches, point.rounds, progress_of(point));
+        losses_by_position(language_model_of(*model_), task, split_of(point));
     for (double& value : values) value = task.metric_of(value, split_);
     curves_.push_back({label_of(point), position_ranges(values)});
     report_.text(curves_.back().label + "\n");
@@ -216,9 +236,9 @@ class Eval {
 
   void evaluate_repeats(const Task& task, const Point& point) {
     RepeatCurve curve{label_of(point), {}};
-    for (const auto& found : losses_on_repeats(
-             language_model_of(*model_), task, split_, options_.recall,
-             options_.batches, point.rounds, progress_of(point))) {
+    for (const auto& found :
+         losses_on_repeats(language_model_of(*model_), task, split_of(point),
+                           options_.recall)) {
       const RepeatPoint value{found.distance,
                               task.metric_of(found.repeat, split_),
                               task.metric_of(found.first, split_),
@@ -240,7 +260,9 @@ class Eval {
 
   const EvalOptions& options_;
   at::Device device_;
-  EvaluatedRun run_;  // before the model: data may be missing
+  World* world_;                        // null: this process is alone
+  std::optional<World::Busy> opening_;  // others wait while data are opened
+  EvaluatedRun run_;                    // before the model: data may be missing
   std::unique_ptr<SequenceModel> model_;
   Split split_;
   Report report_;
@@ -250,6 +272,8 @@ class Eval {
 
 }  // namespace
 
-void evaluate_run(const EvalOptions& options) { Eval(options).run(); }
+void evaluate_run(const EvalOptions& options, at::Device device, World* world) {
+  Eval(options, device, world).run();
+}
 
 }  // namespace reformer::cli

@@ -93,6 +93,7 @@ void run_as_rank(const Config& config, c10::Device device,
   const Ranks& ranks = launched_ranks();
   if (!ranks.launched()) return body(nullptr);
   silence_libtorch();
+  sequence_parallel_of(config, ranks);
   const RankStore store(ranks, config.distributed.timeout);
   World world(ranks, store, config, device);
   world.watch([](const RankFault& fault) {

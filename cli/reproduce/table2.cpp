@@ -164,8 +164,8 @@ class Table2 {
           config, placement_of_trained(device_, config.train.precision));
       load_parameters(model, checkpoint->parameters);
       accuracy_[run.row][column].push_back(
-          100 * evaluate(model, *make_task(config), Split::kTest, 0,
-                         config.lsh.rounds)
+          100 * evaluate(model, *make_task(config),
+                         {Split::kTest, /*batches=*/0, config.lsh.rounds})
                     .accuracy);
     }
     return true;

@@ -18,6 +18,9 @@ class TimedProgress {
 
   void operator()(int64_t done, int64_t all);
 
+  // The same, but nobody stops.
+  void show(int64_t done, int64_t all);
+
  private:
   Report& report_;
   std::string what_;

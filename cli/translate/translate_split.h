@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "reformer/distributed/world.h"
 #include "reformer/generate/translator.h"
 #include "reformer/score/bleu.h"
 #include "reformer/tasks/task.h"
@@ -24,9 +25,11 @@ struct TranslatedSplit {
 using SplitProgress = std::function<void(int64_t done, int64_t all)>;
 
 // The task has lines and a tokenizer. config.end_token is the tokenizer's.
-// Throws Interrupted where `progress` does.
+// Throws Interrupted where `progress` does. The ranks of a `world` share the
+// lines, and all get all translations; `progress` is of this rank's lines.
 TranslatedSplit translate_split(const EncoderDecoder& model, const Task& task,
                                 Split split, const TranslatorConfig& config,
-                                const SplitProgress& progress);
+                                const SplitProgress& progress,
+                                World* world = nullptr);
 
 }  // namespace reformer::cli

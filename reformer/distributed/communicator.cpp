@@ -397,11 +397,18 @@ Pending Communicator::broadcast(std::vector<at::Tensor> tensors, int64_t from) {
     c10d::BroadcastOptions options;
     options.rootRank = static_cast<int>(from);
     for (const auto& tensor : tensors) {
-      const auto sent = worker.scratch(0, tensor.numel(), tensor.scalar_type());
-      sent.copy_(tensor.reshape({-1}));
-      std::vector<at::Tensor> list = {sent};
-      worker.group->broadcast(list, options)->wait();
-      tensor.copy_(sent.view(tensor.sizes()));
+      const auto dense = tensor.contiguous();
+      const auto all = dense.view({-1});
+      const int64_t most = worker.piece(all.scalar_type());
+      for (int64_t at = 0; at < all.numel(); at += most) {
+        const int64_t n = std::min(most, all.numel() - at);
+        const auto sent = worker.scratch(0, n, all.scalar_type());
+        sent.copy_(all.narrow(0, at, n));
+        std::vector<at::Tensor> list = {sent};
+        worker.group->broadcast(list, options)->wait();
+        all.narrow(0, at, n).copy_(sent);
+      }
+      if (!tensor.is_same(dense)) tensor.copy_(dense);
     }
   });
 }

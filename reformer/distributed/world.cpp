@@ -83,6 +83,8 @@ void wait_for_all(const RankStore& store, const Ranks& ranks, double timeout) {
   }
 }
 
+}  // namespace
+
 int64_t sequence_parallel_of(const Config& config, const Ranks& ranks) {
   const int64_t sharing = config.train.sequence_parallel;
   require(ranks.size % sharing == 0,
@@ -90,8 +92,6 @@ int64_t sequence_parallel_of(const Config& config, const Ranks& ranks) {
           ranks.size, ", is required, got ", sharing);
   return sharing;
 }
-
-}  // namespace
 
 World::World(const Ranks& ranks, const RankStore& store, const Config& config,
              at::Device device)

@@ -24,13 +24,17 @@ class CommonError : public Error {
 // What a rank says of itself, in the order in which ranks are compared.
 using RankFacts = std::vector<std::pair<std::string, std::string>>;
 
+// train.sequence_parallel. Throws Error unless the number of ranks is a
+// multiple of it; to be asked before ranks meet, since whoever fails alone
+// leaves the others waiting.
+int64_t sequence_parallel_of(const Config& config, const Ranks& ranks);
+
 // train.sequence_parallel ranks that follow one another share their sequences,
 // by positions; such groups share a step's examples.
 class World {
  public:
   // Waits for all ranks, distributed.timeout seconds. Throws Error, naming the
-  // ranks that did not come, or where the number of ranks is not a multiple of
-  // train.sequence_parallel.
+  // ranks that did not come, or as sequence_parallel_of does.
   World(const Ranks& ranks, const RankStore& store, const Config& config,
         at::Device device);
 

@@ -93,10 +93,17 @@ void finish_saving(const std::string& directory, int64_t keep);
 // or a newer program wrote it, it says no such thing (Unreadable).
 std::optional<Checkpoint> load_latest_checkpoint(const std::string& directory);
 
+// The same without the optimizer's state, of which load_optimizer_rows
+// (io/checkpoint_rows.h) reads as much as somebody keeps.
+std::optional<Checkpoint> load_latest_model(const std::string& directory);
+
 // The best where there is one, else the latest; throws Error where there is
 // none, or its parameters are not finite. DIR may also be a checkpoint itself:
 // RUN/step-00001000, RUN/best.
 Checkpoint load_best_checkpoint(const std::string& directory);
+
+// Of that one its config alone; nothing but state.json is read.
+Config load_best_config(const std::string& directory);
 
 // Writes a trained model for use elsewhere into a new folder, which
 // load_best_checkpoint reads: parameters of `type`, no optimizer state, in
@@ -119,7 +126,7 @@ RunLock create_run_directory(const std::string& directory, const Config& config,
 std::string load_run_tokenizer(const std::string& directory);
 
 // The config of the run in DIR: its newest checkpoint's, or before the first
-// one config.json's. Throws Error where DIR holds no run.
+// one config.json's. Likewise. Throws Error where DIR holds no run.
 Config load_run_config(const std::string& directory);
 
 }  // namespace reformer

@@ -13,6 +13,20 @@ namespace reformer {
 
 namespace fs = std::filesystem;
 
+void require_checksum(const fs::path& path, const std::string& checksum,
+                      const Checksums& checksums) {
+  const auto known = checksums.find(path.filename());
+  require(known != checksums.end() && known->second == checksum, path.string(),
+          ": is not the file that ", kStateFile, " beside it belongs to");
+}
+
+void require_finite(const std::vector<NamedTensor>& tensors,
+                    const fs::path& path) {
+  const std::string wrong = first_not_finite(tensors);
+  require(wrong.empty(), path.string(), ": ", wrong,
+          " holds NaN or infinity: the model has diverged and is of no use");
+}
+
 void require_finite(const std::vector<NamedTensor>& tensors, int64_t step) {
   const std::string wrong = first_not_finite(tensors);
   if (wrong.empty()) return;

@@ -19,6 +19,15 @@ using TensorFiles =
 // Of files, by their names.
 using Checksums = std::map<std::string, std::string>;
 
+// Throws Error unless a file that was read, whose own checksum this is, is the
+// one that `checksums` know.
+void require_checksum(const std::filesystem::path& path,
+                      const std::string& checksum, const Checksums& checksums);
+
+// Throws Error where a tensor that was read from `path` holds NaN or infinity.
+void require_finite(const std::vector<NamedTensor>& tensors,
+                    const std::filesystem::path& path);
+
 // Throws NotFinite where a tensor after `step` steps holds NaN or infinity.
 void require_finite(const std::vector<NamedTensor>& tensors, int64_t step);
 

@@ -1,3 +1,4 @@
+#include <exception>
 #include <filesystem>
 #include <system_error>
 
@@ -8,8 +9,8 @@
 #include "reformer/io/checkpoint.h"
 #include "reformer/io/checkpoint_folder.h"
 #include "reformer/io/checkpoint_parts.h"
+#include "reformer/io/checkpoint_rows.h"
 #include "reformer/io/checkpoint_state.h"
-#include "reformer/io/finite.h"
 #include "reformer/io/safetensors.h"
 
 namespace reformer {
@@ -21,30 +22,20 @@ namespace {
 std::vector<NamedTensor> load_tensors(const fs::path& path,
                                       const CheckpointState& state) {
   SafetensorsFile file = read_safetensors(path);
-  const auto checksum = state.checksums.find(path.filename());
-  require(
-      checksum != state.checksums.end() && checksum->second == file.checksum,
-      path.string(), ": is not the file that ", kStateFile,
-      " beside it belongs to");
+  require_checksum(path, file.checksum, state.checksums);
   return std::move(file.tensors);
 }
 
 std::string load_text(const fs::path& path, const std::string& checksum) {
   std::string bytes = read_text(path);
-  require(xxhash64_hex(bytes) == checksum, path.string(),
-          ": is not the file that ", kStateFile, " beside it belongs to");
+  require_checksum(path, xxhash64_hex(bytes),
+                   {{path.filename().string(), checksum}});
   return bytes;
 }
 
-void require_finite(const std::vector<NamedTensor>& tensors,
-                    const fs::path& path) {
-  const std::string wrong = first_not_finite(tensors);
-  require(wrong.empty(), path.string(), ": ", wrong,
-          " holds NaN or infinity: the model has diverged and is of no use");
-}
-
-// Whoever only uses the model can do with any state of the optimizer.
-enum class Purpose { kUse, kTraining };
+// Whoever only uses the model can do with any state of the optimizer; kModel
+// leaves it where it is.
+enum class Purpose { kUse, kTraining, kModel };
 
 Checkpoint load_folder(const fs::path& folder, Purpose purpose) {
   CheckpointState state = read_state(folder);
@@ -59,6 +50,7 @@ Checkpoint load_folder(const fs::path& folder, Purpose purpose) {
       continue;
     }
     const bool optimizer = is_optimizer_file(name);
+    if (optimizer && purpose == Purpose::kModel) continue;
     auto loaded = load_tensors(folder / name, state);
     if (!optimizer || purpose == Purpose::kTraining) {
       require_finite(loaded, folder / name);
@@ -78,18 +70,36 @@ std::string how_to_go_on(const std::vector<FoundCheckpoint>& found) {
          ".damaged) to go on from step " + std::to_string(found[1].step);
 }
 
-// The checkpoint that `choose` picks of those found, or nothing. A run that is
-// still going may remove it meanwhile, and between two names that are read may
-// replace the one by the other: then a second look finds another.
-template <class Choose>
-std::optional<Checkpoint> load_chosen(const fs::path& run, Purpose purpose,
-                                      Choose choose) {
+using Found = std::vector<FoundCheckpoint>;
+
+const FoundCheckpoint& newest_of(const Found& found) { return found.front(); }
+
+const FoundCheckpoint& best_of(const Found& found) {
+  const FoundCheckpoint* best = newest_best(found);
+  return best ? *best : found.front();
+}
+
+const FoundCheckpoint& of_step(const Found& found, int64_t step) {
+  for (const auto& one : found) {
+    if (one.step == step) return one;
+  }
+  throw Error("the checkpoint of step " + std::to_string(step) +
+              " is no longer there");
+}
+
+// load(folder) of the checkpoint that `choose` picks of those found, or
+// nothing. A run that is still going may remove it meanwhile, and between two
+// names that are read may replace the one by the other: then a second look
+// finds another.
+template <class Choose, class Load>
+auto load_chosen(const fs::path& run, Choose choose, Load load)
+    -> std::optional<decltype(load(run))> {
   for (int look = 0; look < 10 && fs::is_directory(run); ++look) {
     const auto found = checkpoints_in(run);
     if (found.empty()) continue;
     const FoundCheckpoint& chosen = choose(found);
     try {
-      return load_folder(chosen.folder, purpose);
+      return load(chosen.folder);
     } catch (const Unreadable&) {
       if (fs::exists(chosen.folder)) throw;
     } catch (const Error& error) {
@@ -101,37 +111,88 @@ std::optional<Checkpoint> load_chosen(const fs::path& run, Purpose purpose,
   return {};
 }
 
+// load(folder) of the best one's folder, or of the newest's.
+template <class Load>
+auto load_best(const std::string& directory, Load load) {
+  return with_errors([&] {
+    require(fs::exists(directory), directory, ": no such folder");
+    if (fs::exists(fs::path(directory) / kStateFile)) return load(directory);
+    auto loaded = load_chosen(directory, best_of, load);
+    require(loaded.has_value(), directory, ": holds no checkpoint");
+    return std::move(*loaded);
+  });
+}
+
+Config config_in(const fs::path& folder) {
+  return read_state(folder).checkpoint.config;
+}
+
 }  // namespace
 
 std::optional<Checkpoint> load_latest_checkpoint(const std::string& directory) {
   return with_errors([&] {
-    return load_chosen(directory, Purpose::kTraining,
-                       [](const auto& found) -> const FoundCheckpoint& {
-                         return found.front();
-                       });
+    return load_chosen(directory, newest_of, [](const fs::path& folder) {
+      return load_folder(folder, Purpose::kTraining);
+    });
   });
+}
+
+std::optional<Checkpoint> load_latest_model(const std::string& directory) {
+  return with_errors([&] {
+    return load_chosen(directory, newest_of, [](const fs::path& folder) {
+      return load_folder(folder, Purpose::kModel);
+    });
+  });
+}
+
+std::vector<NamedTensor> load_optimizer_rows(const std::string& directory,
+                                             int64_t step,
+                                             const CheckpointPart& reader,
+                                             const WantedRows& wanted) {
+  // What the caller does not want is no fault of the file.
+  std::exception_ptr callers;
+  const WantedRows asked = [&](const std::string& name, at::IntArrayRef sizes) {
+    try {
+      return wanted(name, sizes);
+    } catch (...) {
+      callers = std::current_exception();
+      throw;
+    }
+  };
+  try {
+    auto rows = with_errors([&] {
+      return load_chosen(
+          directory,
+          [&](const Found& found) -> const FoundCheckpoint& {
+            return of_step(found, step);
+          },
+          [&](const fs::path& folder) {
+            return read_optimizer_rows(folder, read_state(folder).checksums,
+                                       reader, asked);
+          });
+    });
+    require(rows.has_value(), directory, ": holds no checkpoint");
+    return std::move(*rows);
+  } catch (const Error&) {
+    if (callers) std::rethrow_exception(callers);
+    throw;
+  }
 }
 
 Checkpoint load_best_checkpoint(const std::string& directory) {
-  return with_errors([&] {
-    require(fs::exists(directory), directory, ": no such folder");
-    if (fs::exists(fs::path(directory) / kStateFile))
-      return load_folder(directory, Purpose::kUse);
-    auto checkpoint =
-        load_chosen(directory, Purpose::kUse,
-                    [](const auto& found) -> const FoundCheckpoint& {
-                      const FoundCheckpoint* best = newest_best(found);
-                      return best ? *best : found.front();
-                    });
-    require(checkpoint.has_value(), directory, ": holds no checkpoint");
-    return std::move(*checkpoint);
+  return load_best(directory, [](const fs::path& folder) {
+    return load_folder(folder, Purpose::kUse);
   });
 }
 
+Config load_best_config(const std::string& directory) {
+  return load_best(directory, config_in);
+}
+
 Config load_run_config(const std::string& directory) {
-  if (auto checkpoint = load_latest_checkpoint(directory)) {
-    return checkpoint->config;
-  }
+  const auto newest =
+      with_errors([&] { return load_chosen(directory, newest_of, config_in); });
+  if (newest) return *newest;
   const fs::path file = fs::path(directory) / kConfigFile;
   require(fs::exists(file), directory, ": holds no run");
   return config_from_json(read_text(file), file.string());

@@ -7,9 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "reformer/base/errors.h"
+#include "reformer/base/input_file.h"
 #include "reformer/io/safetensors.h"
 
 namespace reformer {
+
+// A file begins with the header's length, little-endian.
+inline constexpr int64_t kHeaderLengthBytes = 8;
 
 struct TensorEntry {
   std::string name;
@@ -34,5 +39,18 @@ std::string render_header(const SafetensorsHeader& header);
 // Throws Error unless the entries are sound and fill `data_size` bytes without
 // holes and overlaps.
 SafetensorsHeader parse_header(const std::string& text, int64_t data_size);
+
+// These functions do not know which file they talk of: here their errors learn
+// it.
+template <class Function>
+auto naming_file(const std::string& path, Function function) {
+  try {
+    return function();
+  } catch (const Unreadable& error) {
+    throw Unreadable(path + ": " + error.what());
+  } catch (const Error& error) {
+    throw Error(path + ": " + error.what());
+  }
+}
 
 }  // namespace reformer

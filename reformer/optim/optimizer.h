@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "reformer/config/config.h"
 #include "reformer/model/parameter.h"
+#include "reformer/model/row_range.h"
 
 namespace reformer {
 
@@ -30,13 +32,22 @@ class Optimizer {
 
   // What a checkpoint keeps, and what resumes from it bit for bit. state()
   // shares the optimizer's memory, which the next step overwrites, and where
-  // ranks share it is this rank's part; load_state takes the whole, copies, and
-  // throws Error for the state of other parameters or of another optimizer.
+  // ranks share it is this rank's part; load_state takes what this rank keeps
+  // of the whole, copies, and throws Error for the state of other parameters or
+  // of another optimizer.
   virtual std::vector<NamedTensor> state() const = 0;
-  virtual void load_state(const std::vector<NamedTensor>& state) = 0;
+  virtual void load_state(const std::vector<NamedTensor>& kept) = 0;
 
   // Whether other ranks have other parts of it.
   virtual bool shared() const { return false; }
+
+  // What this rank keeps of the whole state's tensor `name`, of these sizes:
+  // all, unless ranks share it; no rows of what others keep. Throws Error as
+  // load_state does.
+  virtual RowRange kept_rows(const std::string& /*name*/,
+                             at::IntArrayRef sizes) const {
+    return {0, row_count(sizes)};
+  }
 };
 
 // By train.optimizer. Adafactor as the paper's authors used it: factored second

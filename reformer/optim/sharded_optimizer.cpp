@@ -11,12 +11,6 @@
 namespace reformer {
 namespace {
 
-at::Tensor rows_of(const at::Tensor& x, int64_t first, int64_t rows) {
-  return x.dim() == 0 ? x : x.narrow(0, first, rows);
-}
-
-int64_t row_count(const at::Tensor& x) { return x.dim() == 0 ? 1 : x.size(0); }
-
 // Whether its numbers are updated each by itself.
 bool can_be_cut(OptimizerKind optimizer, const Parameter& parameter) {
   if (optimizer == OptimizerKind::kAdafactor || parameter.value.dim() == 0) {
@@ -91,12 +85,12 @@ std::vector<std::vector<ShardedOptimizer::Piece>> ShardedOptimizer::dealt(
       uncut.push_back(i);
       continue;
     }
-    const int64_t rows = row_count(parameters[i].value);
+    const int64_t rows = row_count(parameters[i].value.sizes());
     for (int64_t rank = 0; rank < ranks; ++rank) {
       const Share share = share_of(rows, rank, ranks);
       if (share.count() == 0) continue;
       pieces[size_t(rank)].push_back(
-          {i, share.begin, share.count(), share.count() == rows});
+          {i, {share.begin, share.count()}, share.count() == rows});
     }
   }
   const Sizes sizes(parameters, state, uncut);
@@ -112,7 +106,7 @@ std::vector<std::vector<ShardedOptimizer::Piece>> ShardedOptimizer::dealt(
         });
     *least = *least + more;
     pieces[size_t(least - loads.begin())].push_back(
-        {i, 0, row_count(parameters[i].value), true});
+        {i, {0, row_count(parameters[i].value.sizes())}, true});
   }
   for (auto& own : pieces) {
     std::sort(own.begin(), own.end(), [](const Piece& a, const Piece& b) {
@@ -128,10 +122,10 @@ std::vector<Parameter> ShardedOptimizer::own_parts(
   for (const auto& piece : pieces_[size_t(ranks_.rank())]) {
     const auto& [name, value] = all[piece.parameter];
     const auto& gradient = all[piece.parameter].gradient();
-    parts.emplace_back(name, rows_of(value.detach(), piece.first, piece.rows),
-                       gradient.defined() ? rows_of(gradient.contiguous(),
-                                                    piece.first, piece.rows)
-                                          : at::Tensor());
+    parts.emplace_back(name, rows_in(value.detach(), piece.rows),
+                       gradient.defined()
+                           ? rows_in(gradient.contiguous(), piece.rows)
+                           : at::Tensor());
   }
   return parts;
 }
@@ -139,17 +133,22 @@ std::vector<Parameter> ShardedOptimizer::own_parts(
 ShardedOptimizer::ShardedOptimizer(const TrainConfig& config,
                                    const std::vector<Parameter>& parameters,
                                    Communicator& ranks)
-    : ranks_(ranks),
-      like_(state_like(config, parameters)),
-      pieces_(dealt(config, parameters, like_, ranks.size())),
-      own_(make_optimizer(config, own_parts(parameters))) {
+    : ranks_(ranks) {
+  const auto whole = state_like(config, parameters);
+  pieces_ = dealt(config, parameters, whole, ranks.size());
+  own_ = make_optimizer(config, own_parts(parameters));
+  for (const auto& [name, value] : whole)
+    kept_[name].sizes = value.sizes().vec();
   std::unordered_map<std::string, Piece> piece_of;
   for (const auto& piece : pieces_[size_t(ranks_.rank())]) {
     piece_of[parameters[piece.parameter].name] = piece;
   }
   for (const auto& [name, value] : own_->state()) {
-    const auto found = piece_of.find(parameter_of(name));
-    if (found != piece_of.end()) piece_of_state_[name] = found->second;
+    const auto piece = piece_of.find(parameter_of(name));
+    if (piece == piece_of.end()) common_.insert(name);
+    const bool cut = piece != piece_of.end() && !piece->second.whole;
+    auto& [sizes, rows] = kept_.at(name);
+    rows = cut ? piece->second.rows : RowRange{0, row_count(sizes)};
   }
 }
 
@@ -163,8 +162,7 @@ void ShardedOptimizer::update(std::vector<Parameter>& parameters,
     for (const auto& piece : pieces_[rank]) {
       const auto& parameter = parameters[piece.parameter];
       if (!parameter.gradient().defined()) continue;
-      updated[rank].push_back(
-          rows_of(parameter.value.detach(), piece.first, piece.rows));
+      updated[rank].push_back(rows_in(parameter.value.detach(), piece.rows));
     }
   }
   ranks_.share(std::move(updated)).wait();
@@ -174,32 +172,19 @@ std::vector<NamedTensor> ShardedOptimizer::state() const {
   auto own = own_->state();
   if (ranks_.rank() == 0) return own;
   std::erase_if(own, [&](const NamedTensor& tensor) {
-    return piece_of_state_.count(tensor.name) == 0;
+    return common_.count(tensor.name) > 0;
   });
   return own;
 }
 
-void ShardedOptimizer::load_state(const std::vector<NamedTensor>& whole) {
-  std::unordered_map<std::string, at::Tensor> given;
-  for (const auto& [name, value] : whole) given[name] = value;
-  require(given.size() == like_.size(), "optimizer state: ", like_.size(),
-          " tensors are required, got ", given.size());
-  for (const auto& [name, like] : like_) {
-    const auto found = given.find(name);
-    require(found != given.end(), "optimizer state: ", name,
-            " is missing; was it saved by another optimizer?");
-    require(found->second.sizes() == like.sizes(), "optimizer state: ", name,
-            " must be ", like.sizes(), ", got ", found->second.sizes());
-  }
-  std::vector<NamedTensor> own;
-  for (const auto& [name, value] : own_->state()) {
-    const auto piece = piece_of_state_.find(name);
-    const bool cut = piece != piece_of_state_.end() && !piece->second.whole;
-    own.push_back({name, cut ? rows_of(given[name], piece->second.first,
-                                       piece->second.rows)
-                             : given[name]});
-  }
-  own_->load_state(own);
+RowRange ShardedOptimizer::kept_rows(const std::string& name,
+                                     at::IntArrayRef sizes) const {
+  const auto kept = kept_.find(name);
+  require(kept != kept_.end(), "optimizer state: ", name,
+          " is of other parameters or of another optimizer");
+  require(sizes == kept->second.sizes, "optimizer state: ", name, " must be ",
+          at::IntArrayRef(kept->second.sizes), ", got ", sizes);
+  return kept->second.rows;
 }
 
 }  // namespace reformer

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "reformer/distributed/communicator.h"
@@ -35,15 +36,17 @@ class ShardedOptimizer : public Optimizer {
   std::vector<NamedTensor> state() const override;
   bool shared() const override { return true; }
 
-  // Of the whole state, as one rank would have it.
-  void load_state(const std::vector<NamedTensor>& whole) override;
+  void load_state(const std::vector<NamedTensor>& kept) override {
+    own_->load_state(kept);
+  }
+  RowRange kept_rows(const std::string& name,
+                     at::IntArrayRef sizes) const override;
 
  private:
   // Rows of a parameter.
   struct Piece {
     size_t parameter = 0;
-    int64_t first = 0;
-    int64_t rows = 0;
+    RowRange rows;
     bool whole = false;
   };
 
@@ -53,11 +56,14 @@ class ShardedOptimizer : public Optimizer {
   std::vector<Parameter> own_parts(const std::vector<Parameter>& all) const;
 
   Communicator& ranks_;
-  std::vector<NamedTensor> like_;           // the whole state, without numbers
   std::vector<std::vector<Piece>> pieces_;  // of each rank
   std::unique_ptr<Optimizer> own_;          // of this rank's pieces
-  // The rows of a state's tensor that are this rank's, by its name.
-  std::unordered_map<std::string, Piece> piece_of_state_;
+  struct Kept {
+    std::vector<int64_t> sizes;  // of the whole
+    RowRange rows;               // of these
+  };
+  std::unordered_map<std::string, Kept> kept_;  // by the state's names
+  std::unordered_set<std::string> common_;      // what all ranks have
 };
 
 }  // namespace reformer

@@ -25,20 +25,30 @@ struct Evaluation {
 // evaluation.
 using EvaluationProgress = std::function<void(int64_t done, int64_t all)>;
 
-// The mean over a split, at most `batches` of its batches (0: all). The ranks
-// of a `world` share the batches, and all of them get the mean over all;
-// `progress` is then told together, before as many batches as there are ranks.
-Evaluation evaluate(const SequenceModel& model, const Task& task, Split split,
-                    int64_t batches, int64_t rounds,
-                    const EvaluationProgress& progress = {},
-                    World* world = nullptr);
+// What is evaluated of a task, and how.
+//
+// The ranks of a `world` share the batches (those that share sequences each
+// batch), call alike, and all get the figures of all, the same on each; against
+// one rank's they are added up in another order. Batches need not divide by
+// ranks: in the last turn some have none. `progress` is then told on all ranks,
+// before as many batches as are taken at a time.
+struct EvaluatedSplit {
+  Split split = Split::kValidation;
+  int64_t batches = 0;  // at most; 0: all of the split's
+  int64_t rounds = 0;   // hash rounds; 0: training's
+  EvaluationProgress progress = {};
+  World* world = nullptr;
+};
+
+// The mean over all that counts.
+Evaluation evaluate(const SequenceModel& model, const Task& task,
+                    const EvaluatedSplit& of);
 
 // The mean loss at each position of a sequence, NaN where nothing counted;
 // throws Error where one that counted is not finite.
 std::vector<double> losses_by_position(const LanguageModel& model,
-                                       const Task& task, Split split,
-                                       int64_t batches, int64_t rounds,
-                                       const EvaluationProgress& progress = {});
+                                       const Task& task,
+                                       const EvaluatedSplit& of);
 
 // What counts of tokens that are found at least `begin` and less than `end`
 // positions back.
@@ -51,9 +61,8 @@ struct DistanceSums {
 // A split by Batch::distances, in octaves; those without a token are left out.
 // Throws Error for a task that knows no distances.
 std::vector<DistanceSums> sums_by_distance(const LanguageModel& model,
-                                           const Task& task, Split split,
-                                           int64_t batches, int64_t rounds,
-                                           const EvaluationProgress& = {});
+                                           const Task& task,
+                                           const EvaluatedSplit& of);
 
 // A model with a checkpoint's parameters; throws Error when they do not fit.
 void load_parameters(SequenceModel& model,

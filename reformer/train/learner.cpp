@@ -154,7 +154,13 @@ void Learner::initialize(const std::vector<NamedTensor>& parameters) {
 void Learner::load(const std::vector<NamedTensor>& parameters,
                    const std::vector<NamedTensor>& optimizer) {
   initialize(parameters);
-  if (!optimizer.empty()) optimizer_->load_state(optimizer);
+  if (optimizer.empty()) return;
+  std::vector<NamedTensor> kept;
+  for (const auto& [name, value] : optimizer) {
+    const auto rows = optimizer_->kept_rows(name, value.sizes());
+    if (rows.count > 0) kept.push_back({name, rows_in(value, rows)});
+  }
+  optimizer_->load_state(kept);
 }
 
 void Learner::share_parameters() {

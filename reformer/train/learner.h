@@ -59,7 +59,7 @@ class Learner {
   // Begins with these, and with the optimizer's first state.
   void initialize(const std::vector<NamedTensor>& parameters);
 
-  // Continues from a checkpoint's parameters and optimizer state; of an
+  // Continues from a checkpoint's parameters and whole optimizer state; of an
   // exported model there is none, and the optimizer begins anew.
   void load(const std::vector<NamedTensor>& parameters,
             const std::vector<NamedTensor>& optimizer);

@@ -46,7 +46,7 @@ RankFacts rank_facts(const Config& config, const Task& task, c10::Device device,
   facts.emplace_back("the tokenizer", hash_of(tokenizer_file(task)));
   facts.emplace_back("the kernels (REFORMER_CPU)", kernels_on(device));
   facts.emplace_back("threads", std::to_string(threads()));
-  facts.emplace_back("the newest checkpoint", name_of(checkpoint));
+  facts.emplace_back("the checkpoint", name_of(checkpoint));
   return facts;
 }
 

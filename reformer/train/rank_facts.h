@@ -1,4 +1,4 @@
-// What ranks compare before they train together.
+// What ranks compare before they train or evaluate together.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -13,9 +13,9 @@
 
 namespace reformer {
 
-// Where ranks must be alike, lest each train a model of its own: settings,
-// data, tokenizer, the machine's kernels and threads, and the checkpoint that
-// they go on from.
+// Where ranks must be alike, lest each have a model of its own: settings, data,
+// tokenizer, the machine's kernels and threads, and the checkpoint that they go
+// on from.
 RankFacts rank_facts(const Config& config, const Task& task, c10::Device device,
                      const std::optional<Checkpoint>& checkpoint);
 

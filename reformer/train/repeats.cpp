@@ -2,12 +2,12 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/nonzero.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
-
-#include <algorithm>
-#include <cmath>
+#include <ATen/ops/zeros.h>
 
 #include "reformer/base/errors.h"
+#include "reformer/train/split_batches.h"
 
 namespace reformer {
 namespace {
@@ -18,8 +18,8 @@ at::Tensor whole_rows(const Batch& batch) {
   return batch.tokens.index_select(0, rows);
 }
 
-double sum_at(const at::Tensor& losses, const at::Tensor& positions) {
-  return losses.index_select(1, positions).sum().item<double>();
+at::Tensor sum_at(const at::Tensor& losses, const at::Tensor& positions) {
+  return losses.index_select(1, positions).sum();
 }
 
 // The losses of one distance, of one text after the other.
@@ -31,7 +31,6 @@ class Repeats {
     repeat_ = at::tensor(layout.counted, at::kLong);
     first_ = repeat_ - distance;
     original_ = source_.index_select(0, repeat_);
-    sums_.distance = distance;
   }
 
   // The text with its pieces repeated.
@@ -39,35 +38,29 @@ class Repeats {
     return text.index_select(1, source_);
   }
 
-  // The losses of that, and of the text as it is; both [rows, length] float64.
-  void add(const at::Tensor& losses, const at::Tensor& plain) {
-    sums_.repeat += sum_at(losses, repeat_);
-    sums_.first += sum_at(losses, first_);
-    sums_.no_copy += sum_at(plain, original_);
-    sums_.count += losses.size(0) * repeat_.size(0);
+  // Sums of the losses of that, and of the text as it is, both [rows, length]
+  // float64: [3], RepeatLosses' first members.
+  at::Tensor sums(const at::Tensor& losses, const at::Tensor& plain) const {
+    return at::stack({sum_at(losses, repeat_), sum_at(losses, first_),
+                      sum_at(plain, original_)});
   }
 
-  RepeatLosses means() const {
-    RepeatLosses means = sums_;
-    for (double* sum : {&means.repeat, &means.first, &means.no_copy}) {
-      *sum /= double(means.count);
-      require(std::isfinite(*sum),
-              "the loss is not finite: the model has diverged");
-    }
-    return means;
-  }
+  int64_t counted() const { return repeat_.size(0); }  // of a text
 
  private:
   at::Tensor source_;    // [length] int64: RepeatLayout::source
   at::Tensor repeat_;    // [counted] positions in repeats
   at::Tensor first_;     // [counted] where the same tokens came first
   at::Tensor original_;  // [counted] where they are in the text as it is
-  RepeatLosses sums_;
 };
 
-// The `i`-th of `used` numbers spread over 0 to all - 1.
-int64_t spread(int64_t i, int64_t used, int64_t all) {
-  return i * (all / used) + i * (all % used) / used;
+// Of `count` tokens, whose losses sum up to sums [3].
+RepeatLosses means_of(const at::Tensor& sums, int64_t distance, int64_t count) {
+  const auto means = sums / double(count);
+  require(means.isfinite().all().item<bool>(),
+          "the loss is not finite: the model has diverged");
+  return {distance, means[0].item<double>(), means[1].item<double>(),
+          means[2].item<double>(), count};
 }
 
 }  // namespace
@@ -98,35 +91,38 @@ RepeatLayout repeat_layout(int64_t length, int64_t distance) {
 }
 
 std::vector<RepeatLosses> losses_on_repeats(
-    const LanguageModel& model, const Task& task, Split split,
-    const std::vector<int64_t>& distances, int64_t batches, int64_t rounds,
-    const EvaluationProgress& progress) {
-  const int64_t length = task.evaluation_batch(split, 0).tokens.size(1);
+    const LanguageModel& model, const Task& task, const EvaluatedSplit& of,
+    const std::vector<int64_t>& distances) {
+  const int64_t length = task.evaluation_batch(of.split, 0).tokens.size(1);
   std::vector<Repeats> repeats;
   for (const int64_t distance : distances) {
     repeats.emplace_back(length, distance);
   }
-  const Pass pass{static_cast<uint64_t>(model.config().train.seed), /*step=*/0,
-                  /*training=*/false, rounds};
-  const auto losses_of = [&](const at::Tensor& tokens) {
-    return model.losses(tokens, pass).to(at::kCPU, at::kDouble);
-  };
-  const int64_t all = task.evaluation_batches(split);
-  const int64_t used = batches > 0 ? std::min(batches, all) : all;
-  int64_t sequences = 0;
-  for (int64_t i = 0; i < used; ++i) {
-    if (progress) progress(i, used);
-    const auto text =
-        whole_rows(task.evaluation_batch(split, spread(i, used, all)));
-    if (text.size(0) == 0) continue;
-    sequences += text.size(0);
-    const auto plain = losses_of(text);
-    for (auto& each : repeats) each.add(losses_of(each.of(text)), plain);
-  }
-  require(sequences > 0, "recall: a whole sequence of ", length,
+  const auto count = std::ssize(distances);
+  auto own = at::zeros({count + 1, 3}, at::kDouble);  // the last: texts
+  // Ranks that share a text count it once.
+  const bool counts = own_positions(model, length).begin == 0;
+  for_each_batch(model, task, of, /*spread=*/true,
+                 [&](const Batch& batch, const Pass& pass) {
+                   const auto text = whole_rows(batch);
+                   if (text.size(0) == 0) return;
+                   if (counts) own[count] += text.size(0);
+                   const auto plain = own_losses(model, text, pass);
+                   for (int64_t i = 0; i < count; ++i) {
+                     const auto& each = repeats[size_t(i)];
+                     own[i] += each.sums(own_losses(model, each.of(text), pass),
+                                         plain);
+                   }
+                 });
+  const auto sums = sum_of_ranks(own, of.world);
+  const auto texts = sums[count][0].item<int64_t>();
+  require(texts > 0, "recall: a whole sequence of ", length,
           " bytes is required, the split is shorter");
   std::vector<RepeatLosses> means;
-  for (const auto& each : repeats) means.push_back(each.means());
+  for (int64_t i = 0; i < count; ++i) {
+    means.push_back(means_of(sums[i], distances[size_t(i)],
+                             texts * repeats[size_t(i)].counted()));
+  }
   return means;
 }
 

@@ -41,12 +41,11 @@ struct RepeatLosses {
   int64_t count = 0;
 };
 
-// Of the split's whole sequences, or of `batches` of its batches (0: all) from
-// all over it; one for each distance. Throws Error where repeat_layout does,
-// for a split without a whole sequence and for losses that are not finite.
+// Of whole sequences, those of fewer batches than all from all over the split;
+// one for each distance. Throws Error where repeat_layout does, for a split
+// without a whole sequence and for losses that are not finite.
 std::vector<RepeatLosses> losses_on_repeats(
-    const LanguageModel& model, const Task& task, Split split,
-    const std::vector<int64_t>& distances, int64_t batches, int64_t rounds,
-    const EvaluationProgress& progress = {});
+    const LanguageModel& model, const Task& task, const EvaluatedSplit& of,
+    const std::vector<int64_t>& distances);
 
 }  // namespace reformer

@@ -12,6 +12,7 @@
 #include "reformer/device/memory_meter.h"
 #include "reformer/io/checkpoint.h"
 #include "reformer/io/checkpoint_folder.h"
+#include "reformer/io/checkpoint_rows.h"
 #include "reformer/io/metrics.h"
 #include "reformer/train/batch_source.h"
 #include "reformer/train/learner.h"
@@ -58,9 +59,11 @@ class Run {
                  place.world),
         batches_(batches_from(0)) {}
 
-  // Where the folder's newest checkpoint left off.
+  // Where the folder's newest checkpoint left off. Of the optimizer's state
+  // this rank reads what it keeps.
   void restore(const Checkpoint& checkpoint) {
-    learner_.load(checkpoint.parameters, checkpoint.optimizer);
+    learner_.initialize(checkpoint.parameters);
+    restore_optimizer(checkpoint.step);
     step_ = saved_step_ = checkpoint.step;
     batches_ = batches_from(checkpoint.data_position);
     evaluated_step_ = checkpoint.evaluated_step;
@@ -128,6 +131,20 @@ class Run {
   }
 
  private:
+  void restore_optimizer(int64_t step) {
+    auto& optimizer = learner_.optimizer();
+    CheckpointPart reader;
+    if (optimizer.shared()) {
+      reader = {size_t(world_->ranks().rank), size_t(world_->ranks().size)};
+    }
+    const auto kept = load_optimizer_rows(
+        directory_, step, reader,
+        [&](const std::string& name, at::IntArrayRef sizes) {
+          return optimizer.kept_rows(name, sizes);
+        });
+    if (!kept.empty()) optimizer.load_state(kept);
+  }
+
   std::unique_ptr<BatchSource> batches_from(int64_t position) const {
     return std::make_unique<BatchSource>(task_, config_.train.accumulate,
                                          position, /*ahead=*/!on_cpu());
@@ -259,14 +276,14 @@ class Run {
     struct Stopped {};
     bool finished = true;
     try {
-      take_evaluation(evaluate(
-          learner_.model(), task_, Split::kValidation,
-          config_.train.evaluate_batches, /*rounds=*/0,
-          [&](int64_t done, int64_t all) {
-            if (any(stop)) throw Stopped();
-            observer_.evaluating(done, all);
-          },
-          world_));
+      const EvaluatedSplit of{Split::kValidation,
+                              config_.train.evaluate_batches, /*rounds=*/0,
+                              [&](int64_t done, int64_t all) {
+                                if (any(stop)) throw Stopped();
+                                observer_.evaluating(done, all);
+                              },
+                              world_};
+      take_evaluation(evaluate(learner_.model(), task_, of));
       if (first() && !stop) write_sample();
     } catch (const Stopped&) {
       finished = false;
@@ -425,27 +442,30 @@ TrainResult train(const Config& config, const Task& task, const RunPlace& place,
   if (first) lock.emplace(locked(config, task, place));
   if (first && !lock->warning().empty()) observer.warned(lock->warning());
   std::optional<Checkpoint> checkpoint;
-  if (place.resume) checkpoint = load_latest_checkpoint(place.directory);
+  if (place.resume) checkpoint = load_latest_model(place.directory);
   if (checkpoint) check_data(*checkpoint, data, place, observer);
   opening.reset();
   if (place.world != nullptr) {
-    // Also until all have read what the first one may remove from now on.
     RankFacts facts = place.facts;
     for (auto& fact : rank_facts(config, task, place.device, checkpoint)) {
       facts.push_back(std::move(fact));
     }
     place.world->require_alike(facts);
   }
-  if (first) finish_saving(place.directory, config.train.keep);
   auto busy = std::make_optional<World::Busy>(place.world);
   Run run(config, task, data, place, observer);
-  if (checkpoint) {
+  const bool resumed = checkpoint.has_value();
+  if (resumed) {
     run.restore(*checkpoint);
-    if (run.is_over()) return run.result_before();
+    checkpoint.reset();
   } else if (!place.parameters.empty()) {
     run.begin_with(place.parameters);
   }
   busy.reset();
+  // All have read what is newest, or a damaged one's way on is an older one.
+  if (place.world != nullptr) place.world->control().barrier();
+  if (first) finish_saving(place.directory, config.train.keep);
+  if (resumed && run.is_over()) return run.result_before();
   return run.run(stop);
 }
 

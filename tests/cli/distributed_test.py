@@ -8,94 +8,21 @@ import random
 import resource
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-PROGRAM = None  # set below
-TIMEOUT = 20  # seconds until a fault ends all ranks, at the most
-KILLS = int(os.environ.get("REFORMER_KILLS", 2))
-STEPS = 40 * KILLS
-TINY = ["--threads", "1", "--device", "cpu"] + [
-    word for setting in (
-        f"train.steps={STEPS}", "train.batch=5", "train.length=32",
-        "train.log_every=1", "train.checkpoint_every=10",
-        "train.evaluate_every=40", "train.evaluate_batches=3",
-        "train.warmup=5", "train.learning_rate=0.02", "train.clip=1",
-        "model.layers=2", "model.d_model=16",
-        "model.d_ff=16", "model.heads=2", "model.d_head=8",
-        # No hashes: another rounding may send a vector to another bucket.
-        "model.dropout=0.1", "model.attention=local", "lsh.chunk_length=8",
-        f"distributed.timeout={TIMEOUT}") for word in ("--set", setting)]
-CLEAN = {name: value for name, value in os.environ.items()
-         if not name.startswith(("RANK", "WORLD", "LOCAL_", "MASTER_", "OMPI_",
-                                 "SLURM_", "TORCHELASTIC_"))}
+from distributed_support import (CLEAN, KILLS, STEPS, TIMEOUT, TINY, Run,
+                                 as_mpirun, as_srun, as_torchrun, free_port,
+                                 main, program, resume, train)
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
-def as_torchrun(rank, size, port):
-    return {"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank,
-            "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": port}
-
-
-def as_mpirun(rank, size, port):
-    return {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": size,
-            "OMPI_COMM_WORLD_LOCAL_RANK": rank,
-            "OMPI_COMM_WORLD_LOCAL_SIZE": size, "MASTER_PORT": port}
-
-
-def as_srun(rank, size, port):
-    return {"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": size,
-            "SLURM_LOCALID": rank, "SLURM_STEP_TASKS_PER_NODE": size,
-            "SLURM_STEP_NODELIST": "localhost,other[1-3]",
-            "SLURM_JOB_ID": 1, "MASTER_PORT": port}
-
-
-class Run:
-    """Processes that play ranks; `of` gives the arguments of each."""
-
-    def __init__(self, size, of, launcher=as_torchrun):
-        port = free_port()
-        self.ranks = []
-        for rank in range(size):
-            environment = dict(CLEAN, **{
-                name: str(value)
-                for name, value in launcher(rank, size, port).items()})
-            self.ranks.append(subprocess.Popen(
-                [PROGRAM, *map(str, of(rank))], env=environment, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                preexec_fn=lambda: signal.signal(signal.SIGHUP,
-                                                 signal.SIG_DFL)))
-
-    def wait_for(self, step):
-        for line in self.ranks[0].stderr:
-            if line.startswith(f"step {step}/"):
-                return
-        raise AssertionError(f"step {step} did not come")
-
-    def finish(self, timeout=180):
-        """(status, stdout, stderr) of each rank."""
-        end = time.monotonic() + timeout
-        result = []
-        for process in self.ranks:
-            try:
-                said, told = process.communicate(
-                    timeout=max(1, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                for other in self.ranks:
-                    other.kill()
-                raise
-            result.append((process.returncode, said, told))
-        return result
+def address_space(pid):
+    """The most bytes that a process has mapped so far."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    [line] = [line for line in status.splitlines() if "VmPeak" in line]
+    return int(line.split()[1]) << 10
 
 
 def tensors_of(run, kind, step=STEPS):
@@ -111,16 +38,6 @@ def tensors_of(run, kind, step=STEPS):
                 tensors[name] = (tensors.get(name, b"") +
                                  data[begin + first:begin + last])
     return tensors
-
-
-def train(size, out, *arguments, **settings):
-    return Run(size, lambda _: ["train", "duplication", "--out", out, *TINY,
-                                *arguments], **settings)
-
-
-def resume(size, out, *arguments):
-    return Run(size, lambda _: ["train", "--resume", "--out", out, "--threads",
-                                "1", "--device", "cpu", *arguments])
 
 
 class DistributedTest(unittest.TestCase):
@@ -185,7 +102,7 @@ class DistributedTest(unittest.TestCase):
 
     def test_a_plain_start_is_one_rank(self):
         done = subprocess.run(
-            [PROGRAM, "train", "duplication", "--out", self.out(), *TINY],
+            [program(), "train", "duplication", "--out", self.out(), *TINY],
             env=CLEAN, capture_output=True, text=True, timeout=180)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("ranks", done.stderr)
@@ -208,7 +125,7 @@ class DistributedTest(unittest.TestCase):
         exported = []
         for run in self.out(), self.whole:
             to = run.with_suffix(".exported")
-            subprocess.run([PROGRAM, "export", run, "--out", to], check=True,
+            subprocess.run([program(), "export", run, "--out", to], check=True,
                            env=CLEAN, capture_output=True)
             exported.append((to / "model.safetensors").read_bytes())
         self.assertTrue(exported[0] == exported[1], "exported bytes")
@@ -284,6 +201,26 @@ class DistributedTest(unittest.TestCase):
         self.assertEqual(run.ranks[0].returncode, 1)
         self.assertRegex(told, "reformer: rank 0: rank 1 (was lost|hangs)")
 
+    def test_a_rank_out_of_memory_says_so_and_ends_all(self):
+        # What a process needs for steps of a few bytes, and 512 MiB: too little
+        # for one whose streams have 256 MiB each.
+        run = train(2, self.out().with_suffix(".small"))
+        run.wait_for(5)
+        needed = address_space(run.ranks[1].pid)
+        run.ranks[0].send_signal(signal.SIGTERM)
+        run.finish()
+        settings = [word for setting in (
+            "model.d_model=1024", "train.length=65536", "train.batch=2",
+            "train.evaluate_every=0") for word in ("--set", setting)]
+        run = train(2, self.out(), *settings,
+                    last_ones_memory=needed + (512 << 20))
+        first, second = run.finish(TIMEOUT + 60)
+        self.assertEqual((first[0], second[0]), (1, 1))
+        self.assertRegex(second[2], "^reformer: rank 1: out of memory: you "
+                         "tried to allocate [0-9]+ bytes; try shorter or fewer "
+                         "sequences\n$")
+        self.assertNotIn("reformer: ", first[2])
+
     def test_a_rank_that_gives_up_says_why_and_ends_all(self):
         # The second one has no such file.
         data = self.out().with_suffix(".txt")
@@ -306,13 +243,26 @@ class DistributedTest(unittest.TestCase):
                       "rank 0 0", first[2])
         self.assertEqual(second[2], "")
 
+    def test_ranks_with_other_data_say_so(self):
+        files = [self.out().with_suffix(f".{rank}") for rank in (0, 1)]
+        for rank, file in enumerate(files):
+            file.write_bytes(bytes(range(32, 127)) * 200 + b"ab"[rank:rank + 1])
+        run = Run(2, lambda rank: ["train", "text", "--out", self.out(), *TINY,
+                                   "--data", files[rank]])
+        first, second = run.finish(TIMEOUT + 60)
+        self.assertEqual((first[0], second[0]), (1, 1))
+        self.assertRegex(first[2], "ranks must be alike in the content of "
+                         "task.data: rank 1 has [0-9a-f]+, rank 0 [0-9a-f]+")
+        self.assertEqual(second[2], "")
+
     def test_a_loss_that_is_not_finite_ends_all(self):
         run = train(2, self.out(), "--set", "train.learning_rate=1e30",
                     "--set", "train.clip=0")
         first, second = run.finish(TIMEOUT + 60)
         self.assertEqual((first[0], second[0]), (1, 1))
-        self.assertRegex(first[2], "the loss is not finite at step|"
-                                   "is not finite")
+        self.assertRegex(first[2], "reformer: rank 0: .*the loss is not finite "
+                         "at step [0-9]+ on rank [01]; ")
+        self.assertEqual(second[2], "")
 
     def test_ranks_that_do_not_come_are_named(self):
         run = Run(1, lambda _: ["train", "duplication", "--out", self.out(),
@@ -356,7 +306,7 @@ class MemoryTest(unittest.TestCase):
 
     def predicted(self, ranks):
         said = subprocess.run(
-            [PROGRAM, "info", "--json", "duplication", "--device", "cpu",
+            [program(), "info", "--json", "duplication", "--device", "cpu",
              "--threads", "1", *self.SETTINGS, "--set",
              f"train.sequence_parallel={ranks}"],
             check=True, capture_output=True, text=True).stdout
@@ -381,7 +331,7 @@ class LauncherTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "run"
             done = subprocess.run(
-                [*launcher, PROGRAM, "train", "duplication", "--out", out,
+                [*launcher, program(), "train", "duplication", "--out", out,
                  *TINY, "--set", "train.steps=3"], env=CLEAN,
                 capture_output=True, text=True, timeout=180)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -413,7 +363,7 @@ class LauncherTest(unittest.TestCase):
             for status, _, told in train(2, whole).finish():
                 self.assertEqual(status, 0, told)
             launched = subprocess.Popen(
-                [*self.torchrun(), "--max-restarts", "1", PROGRAM, "train",
+                [*self.torchrun(), "--max-restarts", "1", program(), "train",
                  "duplication", "--out", out, *TINY], env=CLEAN, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             for line in launched.stderr:
@@ -423,7 +373,7 @@ class LauncherTest(unittest.TestCase):
                 f"/proc/{launched.pid}/task/{launched.pid}/children")
             ranks = [pid for pid in map(int, children.read_text().split())
                      if os.readlink(f"/proc/{pid}/exe") ==
-                     os.path.realpath(PROGRAM)]
+                     os.path.realpath(program())]
             self.assertEqual(len(ranks), 2)
             os.kill(ranks[1], signal.SIGKILL)
             said, told = launched.communicate(timeout=180)
@@ -435,5 +385,4 @@ class LauncherTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = sys.argv.pop(1)
-    unittest.main()
+    main()

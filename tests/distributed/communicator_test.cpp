@@ -7,6 +7,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -122,6 +123,19 @@ TEST(Communicator, WordsOfAllRanksArrive) {
     const auto own = at::full({2, 2}, double(rank + 7), at::kFloat);
     world.sums().broadcast({own}).wait();
     EXPECT_TRUE(at::equal(own, at::full({2, 2}, 7.0, at::kFloat)));
+  });
+}
+
+// Of more than is sent at once, and as it lies.
+TEST(Communicator, WhatOneHasReachesAllOthers) {
+  with_ranks(3, Config(), [](World& world) {
+    const auto expected = at::arange(700'001, at::kDouble).view({-1, 1});
+    const auto wide = at::zeros({700'001, 2}, at::kDouble);
+    const auto column = wide.narrow(1, 1, 1);  // every other number
+    if (world.ranks().rank == 2) column.copy_(expected);
+    world.sums().broadcast({column}, /*from=*/2).wait();
+    EXPECT_TRUE(at::equal(column, expected));
+    EXPECT_EQ(wide.select(1, 0).abs().max().item<double>(), 0);
   });
 }
 

@@ -68,9 +68,10 @@ Trajectory trained(const Config& config, World* world,
   for (const auto& parameter : learner.model().parameters()) {
     found.parameters.push_back(parameter.value.detach().clone());
   }
-  found.evaluated = evaluate(learner.model(), *task, Split::kValidation,
-                             /*batches=*/5, /*rounds=*/0, {}, world)
-                        .loss;
+  found.evaluated =
+      evaluate(learner.model(), *task,
+               {Split::kValidation, /*batches=*/5, /*rounds=*/0, {}, world})
+          .loss;
   return found;
 }
 

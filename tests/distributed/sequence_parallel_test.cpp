@@ -78,9 +78,12 @@ Outcome trained(const Config& config, World* world) {
   }
   outcome.numbers.push_back(
       learner.model().overflow(task->training_batch(9), learner.pass(4)));
-  outcome.numbers.push_back(evaluate(learner.model(), *task, Split::kValidation,
-                                     /*batches=*/3,
-                                     /*rounds=*/0, {}, world)
+  outcome.numbers.push_back(evaluate(learner.model(), *task,
+                                     {Split::kValidation,
+                                      /*batches=*/3,
+                                      /*rounds=*/0,
+                                      {},
+                                      world})
                                 .loss);
   for (const auto& parameter : learner.model().parameters()) {
     outcome.parameters.push_back(parameter.value.detach().clone());

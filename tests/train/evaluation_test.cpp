@@ -40,7 +40,7 @@ TEST(SumsByDistance, AreThoseOfTheTokensThatLieSoFarBack) {
     const auto task = make_task(config);
     LanguageModel model(config);
     shake(model, 0.3);
-    const auto found = sums_by_distance(model, *task, Split::kTest, 3, 2);
+    const auto found = sums_by_distance(model, *task, {Split::kTest, 3, 2});
     std::vector<int64_t> begins;
     LossSums all;
     for (const auto& [begin, end, sums] : found) {
@@ -53,7 +53,7 @@ TEST(SumsByDistance, AreThoseOfTheTokensThatLieSoFarBack) {
       all += sums;
     }
     EXPECT_EQ(begins, (std::vector<int64_t>{2, 4, 8, 16, 32, 64}));
-    const auto whole = evaluate(model, *task, Split::kTest, 3, 2);
+    const auto whole = evaluate(model, *task, {Split::kTest, 3, 2});
     EXPECT_NEAR(all.mean_loss(), whole.loss, 1e-5);
     EXPECT_EQ(all.accuracy(), whole.accuracy);
   }
@@ -62,7 +62,7 @@ TEST(SumsByDistance, AreThoseOfTheTokensThatLieSoFarBack) {
 TEST(SumsByDistance, ATaskWithoutDistancesIsAnError) {
   const auto config = small_config();
   EXPECT_THROW(sums_by_distance(LanguageModel(config), *make_task(config),
-                                Split::kTest, 1, 0),
+                                {Split::kTest, 1}),
                Error);
 }
 

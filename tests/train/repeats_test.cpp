@@ -178,7 +178,7 @@ TEST(LossesOnRepeats, AreThoseOfTextsWrittenTokenByToken) {
   const auto batches = some_batches(config, 2);
   const GivenTask task(batches);
   const auto found =
-      losses_on_repeats(model, task, Split::kTest, {70, 201, 97}, 0, 2);
+      losses_on_repeats(model, task, {Split::kTest, 0, 2}, {70, 201, 97});
   ASSERT_EQ(found.size(), 3u);
   for (const auto& means : found) {
     RepeatLosses sums;
@@ -208,8 +208,8 @@ TEST(LossesOnRepeats, FewerBatchesAreTakenFromAllOverTheSplit) {
   const LanguageModel model(config);
   const auto batches = some_batches(config, 7);
   const auto losses = [&](const std::vector<Batch>& some, int64_t count) {
-    return losses_on_repeats(model, GivenTask(some), Split::kTest, {65}, count,
-                             1)[0]
+    return losses_on_repeats(model, GivenTask(some), {Split::kTest, count, 1},
+                             {65})[0]
         .repeat;
   };
   EXPECT_EQ(losses(batches, 3),
@@ -222,8 +222,8 @@ TEST(LossesOnRepeats, SequencesThatArePaddedDoNotCount) {
   const LanguageModel model(config);
   auto batches = some_batches(config, 2);
   const auto losses = [&] {
-    return losses_on_repeats(model, GivenTask(batches), Split::kTest, {65}, 0,
-                             1)[0];
+    return losses_on_repeats(model, GivenTask(batches), {Split::kTest, 0, 1},
+                             {65})[0];
   };
   EXPECT_EQ(losses().count, 4);  // 65 - 64 of each row
   batches[1].loss_mask[1][129] = false;
@@ -250,7 +250,8 @@ TEST(LossesOnRepeats, ADivergedModelIsAnError) {
     model.parameters().front().value.fill_(
         std::numeric_limits<double>::quiet_NaN());
   }
-  EXPECT_THROW(losses_on_repeats(model, task, Split::kTest, {65}, 0, 1), Error);
+  EXPECT_THROW(losses_on_repeats(model, task, {Split::kTest, 0, 1}, {65}),
+               Error);
 }
 
 }  // namespace
