@@ -50,8 +50,9 @@ std::vector<SequencePiece> pieces_with_repeats(int64_t length, double share,
   assert(length > 0 && share >= 0 && share < 1);
   if (share == 0) return {{length}};
   const Sizes sizes(length);
-  const int64_t mean_text = std::llround(
-      std::min(double(sizes.mean()) * (1 - share) / share, double(length)));
+  // At least a token: of a short sequence's first nothing can be a repeat.
+  const int64_t mean_text = std::llround(std::clamp(
+      double(sizes.mean()) * (1 - share) / share, 1.0, double(length)));
   std::vector<SequencePiece> pieces;
   int64_t at = 0;
   const auto add = [&](int64_t size, int64_t source) {
