@@ -38,21 +38,15 @@ void run_eval(const EvalOptions& options) {
   require(options.png.empty() || options.by_position || !options.recall.empty(),
           "--png draws the loss against the position or the distance: it needs "
           "--by-position or --recall");
-  const bool first = launched_ranks().first();
-  if (!first) be_silent();
-  if (!options.png.empty() && first) check_plot_path(options.png);
+  if (!launched_ranks().first()) be_silent();
   stop_requested();  // from here on a wish, which progress heeds
   const auto device = use_machine(device_of_rank(options.device),
                                   threads_of_rank(options.threads));
-  bool stopped = false;
   run_as_rank(launched_config(options), device, [&](World* world) {
-    try {
-      evaluate_both(options, device, world);
-    } catch (const StoppedTogether&) {
-      stopped = true;
-    }
+    // When all have met: who gives up earlier leaves the others waiting.
+    if (!options.png.empty() && !is_silent()) check_plot_path(options.png);
+    evaluate_both(options, device, world);
   });
-  if (stopped) throw Interrupted();
 }
 
 }  // namespace

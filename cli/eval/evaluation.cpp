@@ -14,7 +14,6 @@
 #include "cli/draw/repeat_losses.h"
 #include "cli/eval/eval_facts.h"
 #include "cli/eval/evaluated_run.h"
-#include "cli/process/stop_signal.h"
 #include "cli/screen/output.h"
 #include "cli/screen/progress.h"
 #include "cli/screen/table.h"
@@ -91,6 +90,7 @@ class Eval {
       }
     }
     if (options_.png.empty() || is_silent()) return;
+    const World::Busy drawing(world_);
     draw_plot(script(), options_.png);
     report_.note("the plot is " + options_.png);
   }
@@ -131,18 +131,11 @@ class Eval {
     }
   }
 
-  // In batches, with the time that is left.
-  EvaluationProgress progress_of(const Point& point) {
-    TimedProgress timed(report_, "evaluating with " + label_of(point));
-    if (world_ == nullptr) return timed;
-    return [this, timed](int64_t done, int64_t all) mutable {
-      if (world_->any(stop_requested())) throw StoppedTogether();
-      timed.show(done, all);
-    };
-  }
-
+  // With progress in batches, and the time that is left.
   EvaluatedSplit split_of(const Point& point) {
-    return {split_, options_.batches, point.rounds, progress_of(point), world_};
+    return {split_, options_.batches, point.rounds,
+            TimedProgress(report_, "evaluating with " + label_of(point)),
+            world_};
   }
 
   void evaluate_whole(const Task& task, const Point& point) {
@@ -178,10 +171,10 @@ class Eval {
   // The line of text is out, the row of JSON is returned.
   nlohmann::ordered_json reported(const Task& task, const Point& point,
                                   const Evaluation& e) {
-    require(std::isfinite(e.loss), options_.directory, ", step ",
-            run_.checkpoint.step,
-            ": the loss is not finite: the model has "
-            "diverged; evaluate an older checkpoint of the run");
+    require_of_all(std::isfinite(e.loss), options_.directory, ", step ",
+                   run_.checkpoint.step,
+                   ": the loss is not finite: the model has "
+                   "diverged; evaluate an older checkpoint of the run");
     report_.text(line_of(task, point, e));
     auto row = row_of(point);
     row["loss"] = e.loss;

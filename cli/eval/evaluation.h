@@ -8,12 +8,8 @@
 
 namespace reformer::cli {
 
-// Of several ranks all were told to stop, and stop together.
-class StoppedTogether {};
-
 // The ranks of a `world` share the work, and call alike; its first one speaks.
-// Throws Interrupted where this process was told to stop, or with a world
-// StoppedTogether on all ranks.
+// Throws Interrupted where this process was told to stop.
 void evaluate_run(const EvalOptions& options, c10::Device device, World* world);
 
 }  // namespace reformer::cli

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -17,7 +18,6 @@ C10_DECLARE_int(caffe2_log_level);
 namespace reformer::cli {
 namespace {
 
-constexpr int kFailed = 1;
 constexpr int kFatal = 3;  // of LibTorch's levels
 
 // c10d would tell of every fault in words of its own, on every rank.
@@ -55,35 +55,43 @@ int threads_of_rank(int64_t threads) {
 
 namespace {
 
-[[noreturn]] void leave(int status) {
-  std::fflush(nullptr);
-  _exit(status);
+// Of a fault that its rank could not tell itself one of the others does.
+bool speaks_of(const RankFault& fault) {
+  const int64_t speaker = fault.rank == 0 ? 1 : 0;
+  return !fault.told && launched_ranks().rank == speaker;
 }
 
-// Of a fault that its rank could not tell itself one of the others does.
-void tell(const RankFault& fault) {
-  const int64_t speaker = fault.rank == 0 ? 1 : 0;
-  if (!fault.told && launched_ranks().rank == speaker) {
-    fail(kFailed, fault.sentence);
-  }
+// Once, whichever thread comes first: the watch's or this rank's own.
+[[noreturn]] void end(RankWatch& watch, const RankFault& fault,
+                      const Failure& failure) {
+  static std::atomic<bool> ending = false;
+  while (ending.exchange(true)) pause();
+  if (!failure.message.empty()) fail(failure.status, failure.message);
+  watch.let_others_hear(fault);
+  std::fflush(nullptr);
+  _exit(failure.status);
+}
+
+[[noreturn]] void end(RankWatch& watch, const RankFault& fault) {
+  end(watch, fault, {fault.status, speaks_of(fault) ? fault.sentence : ""});
 }
 
 [[noreturn]] void end_all(World& world) {
-  const Failure failure = failure_of_current_exception();
+  auto& watch = *world.watching();
+  Failure failure = failure_of_current_exception();
+  bool others_tell = false;
   try {
     throw;
-  } catch (const CommonError&) {  // the others know
-    if (world.first()) fail(failure.status, failure.message);
+  } catch (const CommonError&) {
+    others_tell = !world.first();
   } catch (const LostContact&) {
-    tell(world.watching()->lost_contact(failure.message));
+    others_tell = true;
   } catch (...) {
-    const auto fault = world.watching()->give_up(
-        failure.message.empty() ? "it was stopped" : failure.message);
-    if (!failure.message.empty() && fault.rank == world.ranks().rank) {
-      fail(failure.status, failure.message);
-    }
   }
-  leave(failure.status);
+  if (others_tell) end(watch, watch.lost_contact(failure.message));
+  const auto fault = watch.give_up(failure.message, failure.status);
+  if (fault.rank != world.ranks().rank) failure.message.clear();
+  end(watch, fault, failure);
 }
 
 }  // namespace
@@ -96,10 +104,8 @@ void run_as_rank(const Config& config, c10::Device device,
   sequence_parallel_of(config, ranks);
   const RankStore store(ranks, config.distributed.timeout);
   World world(ranks, store, config, device);
-  world.watch([](const RankFault& fault) {
-    tell(fault);
-    leave(kFailed);
-  });
+  world.watch(
+      [](RankWatch& watch, const RankFault& fault) { end(watch, fault); });
   try {
     body(&world);
     world.shut_down();

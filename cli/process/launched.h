@@ -27,7 +27,9 @@ int threads_of_rank(int64_t threads);
 //
 // Where one of them fails, hangs or is lost, all processes end: with one
 // sentence, of the rank that failed or else of the first that is left; and at
-// once, because what waits for other ranks cannot be ended in order.
+// once, because what waits for other ranks cannot be ended in order. So they
+// do, without a sentence and with that rank's status, where `body` throws
+// Interrupted or OutputClosed.
 void run_as_rank(const Config& config, c10::Device device,
                  const std::function<void(World*)>& body);
 

@@ -21,10 +21,6 @@ std::string duration(double seconds) {
 
 void TimedProgress::operator()(int64_t done, int64_t all) {
   end_if_stopped();
-  show(done, all);
-}
-
-void TimedProgress::show(int64_t done, int64_t all) {
   const double seconds = begun_.seconds();
   if (shown_ >= 0 && seconds - shown_ < 1) return;
   shown_ = seconds;

@@ -18,9 +18,6 @@ class TimedProgress {
 
   void operator()(int64_t done, int64_t all);
 
-  // The same, but nobody stops.
-  void show(int64_t done, int64_t all);
-
  private:
   Report& report_;
   std::string what_;

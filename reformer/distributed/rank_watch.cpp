@@ -13,7 +13,8 @@ namespace reformer {
 namespace {
 
 constexpr const char* kFault = "fault";
-constexpr double kMostInterval = 1;  // seconds
+constexpr const char* kHeard = "heard";  // by how many ranks
+constexpr double kMostInterval = 1;      // seconds
 constexpr int kBeatsOfTimeout = 40;
 // Of the timeout: a rank whose signs of life stop is lost, one that the others
 // wait for hangs; the rest is for the word to get around.
@@ -21,6 +22,7 @@ constexpr double kSilence = 0.4;
 constexpr double kPatience = 0.75;
 // Signs of life that a rank may miss when contact was lost anyway.
 constexpr int kMissedBeats = 5;
+constexpr std::chrono::milliseconds kPoll{20};
 
 double now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
@@ -39,14 +41,16 @@ std::string key_of(int64_t rank) { return "beat/" + std::to_string(rank); }
 
 std::string packed(const RankFault& fault) {
   return std::to_string(fault.rank) + (fault.told ? " told " : " found ") +
-         fault.sentence;
+         std::to_string(fault.status) + ' ' + fault.sentence;
 }
 
 RankFault unpacked(const std::string& text) {
-  const size_t space = text.find(' ');
-  const size_t second = text.find(' ', space + 1);
-  return {std::stoll(text.substr(0, space)), text.substr(second + 1),
-          text.substr(space + 1, second - space - 1) == "told"};
+  const size_t told = text.find(' ') + 1;
+  const size_t status = text.find(' ', told) + 1;
+  const size_t sentence = text.find(' ', status) + 1;
+  return {std::stoll(text), text.substr(sentence),
+          text.substr(told, status - told) == "told ",
+          std::stoi(text.substr(status))};
 }
 
 }  // namespace
@@ -101,12 +105,38 @@ bool RankWatch::sleep(double seconds) {
 
 // Once, whichever thread finds it.
 void RankWatch::say(const RankFault& fault) {
-  if (!silent_.exchange(true)) on_fault_(fault);
+  if (!silent_.exchange(true)) on_fault_(*this, fault);
 }
 
 RankFault RankWatch::declare(const RankFault& fault) {
-  const std::string first = store_.set_once(kFault, packed(fault));
-  return unpacked(first);
+  return heard(store_.set_once(kFault, packed(fault)));
+}
+
+std::optional<RankFault> RankWatch::known_fault() {
+  const auto fault = store_.find(kFault);
+  if (!fault) return {};
+  return heard(*fault);
+}
+
+RankFault RankWatch::heard(const std::string& fault) {
+  try {
+    if (!heard_.exchange(true)) store_.add(kHeard, 1);
+  } catch (const std::exception&) {  // nobody is left to be told
+  }
+  return unpacked(fault);
+}
+
+void RankWatch::let_others_hear(const RankFault& fault) {
+  if (!ranks_.first() || ranks_.agent_store) return;
+  // Whom the others have found to be lost or to hang does not hear.
+  const int64_t hearing = ranks_.size - (fault.told ? 0 : 1);
+  const double end = now() + kMissedBeats * interval_;
+  try {
+    while (store_.add(kHeard, 0) < hearing && now() < end) {
+      std::this_thread::sleep_for(kPoll);
+    }
+  } catch (const std::exception&) {  // then nothing is served
+  }
 }
 
 std::string RankWatch::own_beat() const {
@@ -141,7 +171,7 @@ void RankWatch::beat() {
 }
 
 void RankWatch::look_for_fault() {
-  if (const auto fault = store_.find(kFault)) say(unpacked(*fault));
+  if (const auto fault = known_fault()) say(*fault);
 }
 
 void RankWatch::look_at_next(double now) {
@@ -194,9 +224,9 @@ void RankWatch::watch() {
   }
 }
 
-RankFault RankWatch::give_up(const std::string& sentence) {
+RankFault RankWatch::give_up(const std::string& sentence, int status) {
   silent_ = true;
-  const RankFault own{ranks_.rank, sentence, /*told=*/true};
+  const RankFault own{ranks_.rank, sentence, /*told=*/true, status};
   try {
     return declare(own);
   } catch (const std::exception&) {  // nobody is left to be told
@@ -219,7 +249,7 @@ RankFault RankWatch::why_lost(const std::string& sentence) {
       beats[rank] = store_.find(key_of(rank)).value_or("");
     }
     for (int i = 0; i < kMissedBeats; ++i) {
-      if (const auto fault = store_.find(kFault)) return unpacked(*fault);
+      if (const auto fault = known_fault()) return *fault;
       std::this_thread::sleep_for(std::chrono::duration<double>(interval_));
     }
     for (const auto& [rank, beat] : beats) {

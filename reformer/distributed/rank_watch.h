@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -16,9 +17,10 @@ namespace reformer {
 
 // Why a run of several ranks cannot go on.
 struct RankFault {
-  int64_t rank = 0;  // whose fault it is
-  std::string sentence;
-  bool told = false;  // by that rank itself, to its user
+  int64_t rank = 0;      // whose fault it is
+  std::string sentence;  // empty: none, that rank was asked to end
+  bool told = false;     // by that rank itself, to its user
+  int status = 1;        // that processes end with
 };
 
 // How far a rank's main thread is, as it says itself.
@@ -35,7 +37,7 @@ class RankWatch {
  public:
   using Progress = std::function<RankProgress()>;
   // Called once, from a thread of the watch: all ranks are to end.
-  using OnFault = std::function<void(const RankFault&)>;
+  using OnFault = std::function<void(RankWatch&, const RankFault&)>;
 
   // Faults are found within `timeout` seconds.
   RankWatch(const RankStore& store, const Ranks& ranks, double timeout,
@@ -50,10 +52,15 @@ class RankWatch {
   // This rank gives up, and tells its user why. Returns the fault that all
   // ranks know: its own, unless another's came before. Then this watch says
   // nothing more.
-  RankFault give_up(const std::string& sentence);
+  RankFault give_up(const std::string& sentence, int status = 1);
 
   // Contact with others was lost: waits for the word why.
   RankFault lost_contact(const std::string& sentence);
+
+  // Before this process ends because of it: whoever serves the store stays
+  // until all others have heard, a few signs of life at the most. They could
+  // not know otherwise why it has gone.
+  void let_others_hear(const RankFault& fault);
 
   // This rank ends in order, as all others do.
   void end();
@@ -65,6 +72,8 @@ class RankWatch {
   bool sleep(double seconds);
   void say(const RankFault& fault);
   RankFault declare(const RankFault& fault);
+  std::optional<RankFault> known_fault();
+  RankFault heard(const std::string& fault);
   RankFault why_lost(const std::string& sentence);
   void look_at_next(double now);
   void look_at_waiting();
@@ -80,6 +89,7 @@ class RankWatch {
 
   std::atomic<bool> busy_ = false;
   std::atomic<bool> silent_ = false;  // nothing more is to be said
+  std::atomic<bool> heard_ = false;   // of a fault
   std::atomic<double> answered_ = 0;  // when the store did
   int64_t beats_ = 0;
   std::string next_beat_;  // of the next rank, as last seen

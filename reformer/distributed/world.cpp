@@ -164,6 +164,9 @@ void World::shut_down() {
   sums_->shut_down();
   control_->barrier();
   if (watch_) watch_->end();
+  // Nobody goes, and the store with the first one, while others still watch.
+  control_->set_timeout(timeout_);
+  control_->barrier();
   control_->shut_down();
 }
 

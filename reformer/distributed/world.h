@@ -21,6 +21,16 @@ class CommonError : public Error {
   using Error::Error;
 };
 
+// As `require`, of what all ranks judge alike.
+template <class... Parts>
+void require_of_all(bool condition, const Parts&... parts) {
+  try {
+    require(condition, parts...);
+  } catch (const Error& error) {
+    throw CommonError(error.what());
+  }
+}
+
 // What a rank says of itself, in the order in which ranks are compared.
 using RankFacts = std::vector<std::pair<std::string, std::string>>;
 

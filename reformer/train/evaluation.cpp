@@ -135,8 +135,8 @@ std::vector<double> losses_by_position(const LanguageModel& model,
   const auto sums = sum_of_ranks(own, of.world);
   const auto wrong =
       sums[1].gt(0).logical_and(sums[0].isfinite().logical_not());
-  require(!wrong.any().item<bool>(),
-          "the loss is not finite: the model has diverged");
+  require_of_all(!wrong.any().item<bool>(),
+                 "the loss is not finite: the model has diverged");
   const auto means = (sums[0] / sums[1]).contiguous();
   const double* begin = means.const_data_ptr<double>();
   return {begin, begin + means.numel()};

@@ -57,8 +57,8 @@ class Repeats {
 // Of `count` tokens, whose losses sum up to sums [3].
 RepeatLosses means_of(const at::Tensor& sums, int64_t distance, int64_t count) {
   const auto means = sums / double(count);
-  require(means.isfinite().all().item<bool>(),
-          "the loss is not finite: the model has diverged");
+  require_of_all(means.isfinite().all().item<bool>(),
+                 "the loss is not finite: the model has diverged");
   return {distance, means[0].item<double>(), means[1].item<double>(),
           means[2].item<double>(), count};
 }
@@ -116,8 +116,8 @@ std::vector<RepeatLosses> losses_on_repeats(
                  });
   const auto sums = sum_of_ranks(own, of.world);
   const auto texts = sums[count][0].item<int64_t>();
-  require(texts > 0, "recall: a whole sequence of ", length,
-          " bytes is required, the split is shorter");
+  require_of_all(texts > 0, "recall: a whole sequence of ", length,
+                 " bytes is required, the split is shorter");
   std::vector<RepeatLosses> means;
   for (int64_t i = 0; i < count; ++i) {
     means.push_back(means_of(sums[i], distances[size_t(i)],

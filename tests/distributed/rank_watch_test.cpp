@@ -23,7 +23,9 @@ class WatchedRank {
     ranks.host = "here";
     watch_ = std::make_unique<RankWatch>(
         store, ranks, kTimeout, [progress] { return progress; },
-        [this](const RankFault& fault) { found_.set_value(fault); });
+        [this](RankWatch&, const RankFault& fault) {
+          found_.set_value(fault);
+        });
   }
 
   RankWatch& watch() { return *watch_; }
@@ -62,6 +64,33 @@ TEST(RankWatch, TheFirstWordIsEverybodys) {
   const auto fault = second.watch().give_up("two");
   EXPECT_EQ(fault.rank, 0);
   EXPECT_EQ(fault.sentence, "one");
+}
+
+// Such as one that was told to stop.
+TEST(RankWatch, ARankThatIsAskedToEndSaysWithWhichStatus) {
+  const auto store = RankStore::within_process();
+  WatchedRank first(store, 0, 2), second(store, 1, 2);
+  second.watch().give_up("", 143);
+  const auto heard = first.fault();
+  EXPECT_EQ(heard.status, 143);
+  EXPECT_EQ(heard.sentence, "");
+  EXPECT_TRUE(heard.told);
+}
+
+TEST(RankWatch, WhoServesTheStoreStaysUntilAllHaveHeard) {
+  const auto store = RankStore::within_process();
+  WatchedRank first(store, 0, 3), second(store, 1, 3), third(store, 2, 3);
+  first.watch().let_others_hear(first.watch().give_up("the disk is full"));
+  EXPECT_EQ(store.add("heard", 0), 3);
+}
+
+TEST(RankWatch, WhoServesTheStoreDoesNotStayForThoseWhoWereLost) {
+  const auto store = RankStore::within_process();
+  WatchedRank first(store, 0, 3), second(store, 1, 3);
+  // The third never hears, and is not waited for where it is at fault.
+  first.watch().let_others_hear(first.watch().lost_contact("closed"));
+  EXPECT_EQ(store.add("heard", 0), 2);
+  first.watch().let_others_hear({2, "hangs", /*told=*/true});  // returns
 }
 
 TEST(RankWatch, ARankWithoutSignsOfLifeIsLost) {
