@@ -118,14 +118,16 @@ Model::Model(const ModelOptions& options, const std::string& device)
 Model Model::load(const std::string& directory, const std::string& device,
                   ModelUse use) {
   const auto where = choose_device(device);
-  const auto checkpoint = load_best_checkpoint(directory);
+  const bool trains = use == ModelUse::kTraining;
+  const auto checkpoint =
+      trains ? load_best_checkpoint(directory) : load_best_model(directory);
   require_language_model(checkpoint.config);
   auto impl = std::make_unique<Impl>();
   impl->config = checkpoint.config;
   impl->steps = checkpoint.step;
   impl->tokenizer = checkpoint.tokenizer;
   const Precision precision = checkpoint.config.train.precision;
-  if (use == ModelUse::kTraining) {
+  if (trains) {
     impl->learner = std::make_unique<Learner>(
         checkpoint.config, placement_of_trained(where, precision));
     impl->learner->load(checkpoint.parameters, checkpoint.optimizer);

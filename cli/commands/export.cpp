@@ -19,7 +19,7 @@ struct ExportOptions {
 };
 
 void run_export(const ExportOptions& options) {
-  const auto checkpoint = load_best_checkpoint(options.directory);
+  const auto checkpoint = load_best_model(options.directory);
   if (options.format == "huggingface") {
     export_huggingface(options.out, checkpoint);
     print("the model of step " + std::to_string(checkpoint.step) + " is in " +

@@ -40,7 +40,7 @@ void warn_of_chunk_windows(const Config& config) {
 
 void run_generate(const GenerateOptions& options) {
   const auto device = use_machine(options.device, options.threads);
-  const auto checkpoint = load_best_checkpoint(options.directory);
+  const auto checkpoint = load_best_model(options.directory);
   const auto& config = checkpoint.config;
   const bool images = config.task.name == TaskKind::kImages;
   require(!images || !options.texts.given(),

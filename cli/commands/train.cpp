@@ -145,7 +145,7 @@ TrainEnd run_train(const TrainOptions& options, Config config,
   const auto& stop = stop_requested();
   auto busy = std::make_optional<World::Busy>(world);
   std::optional<Checkpoint> init;
-  if (!options.init.empty()) init = load_best_checkpoint(options.init);
+  if (!options.init.empty()) init = load_best_model(options.init);
   const auto tokenizer = tokenizer_of(options, init, config, stop);
   const auto task = open_task(config, &stop, tokenizer);
   TrainScreen screen(*task);

@@ -115,7 +115,7 @@ void run_translate(const TranslateOptions& options) {
   const bool from_file = !options.file.empty() && options.file != "-";
   if (from_file) LineInput(options.file);  // before anything is loaded
   const auto device = use_machine(options.device, options.threads);
-  const auto checkpoint = load_best_checkpoint(options.directory);
+  const auto checkpoint = load_best_model(options.directory);
   const auto& config = checkpoint.config;
   require(config.model.encoder_layers > 0, options.directory,
           ": is a language model, which translates nothing; see reformer "

@@ -203,7 +203,7 @@ Script panel(const std::string& title, Literal x, Literal y, Literal data) {
 
 Script attention_script(const std::string& directory,
                         const AttentionPlot& plot) {
-  auto checkpoint = load_best_checkpoint(directory);
+  auto checkpoint = load_best_model(directory);
   if (!plot.data.empty()) checkpoint.config.task.data = plot.data;
   LanguageModel model(checkpoint.config);
   check_plot(model, plot);

@@ -82,8 +82,7 @@ std::vector<Sequences> sequences_of(const Checkpoint& checkpoint,
 }
 
 Checkpoint loaded(const EvalOptions& options) {
-  auto checkpoint = load_best_checkpoint(options.directory);
-  checkpoint.optimizer.clear();  // only training goes on with it
+  auto checkpoint = load_best_model(options.directory);
   auto& config = checkpoint.config;
   if (!options.data.empty()) config.task.data = options.data;
   set_values(config, options.assignments);

@@ -154,7 +154,7 @@ class Table2 {
   // With the last parameters, not the best, as in the paper. False when it was
   // asked to stop.
   bool evaluate_run(const Run& run, const std::atomic<bool>& stop) {
-    const auto checkpoint = load_latest_checkpoint(folder_of(run).string());
+    const auto checkpoint = load_latest_model(folder_of(run).string());
     steps_[run.row] = checkpoint->step;
     for (size_t column = 0; column < kEvaluated.size(); ++column) {
       if (stop) return false;

@@ -33,7 +33,7 @@ bool train_or_resume(const ExperimentRun& given, at::Device device,
   const auto tokenizer = open_tokenizer(run.config, &stop);
   const bool resume = is_begun(run);
   if (resume) require_same_settings(run);
-  const auto latest = load_latest_checkpoint(run.folder);
+  const auto latest = load_latest_state(run.folder);
   // It saves before it evaluates for the last time.
   const bool done = latest && latest->step >= run.config.train.steps &&
                     latest->evaluated_step == latest->step;

@@ -70,7 +70,7 @@ nlohmann::ordered_json ServedModel::description() const {
 
 ServedModel load_served_model(const std::string& directory,
                               c10::Device device) {
-  const auto checkpoint = load_best_checkpoint(directory);
+  const auto checkpoint = load_best_model(directory);
   ServedModel served;
   served.name = name_of_folder(directory);
   served.created = time_of(directory);

@@ -50,10 +50,9 @@ Checkpoint average_checkpoints(const std::vector<std::string>& folders) {
   Checkpoint newest;
   std::vector<NamedTensor> sums;
   for (const auto& folder : folders) {
-    auto checkpoint = load_best_checkpoint(folder);
+    auto checkpoint = load_best_model(folder);
     const auto parameters = std::move(checkpoint.parameters);
     checkpoint.parameters.clear();
-    checkpoint.optimizer.clear();
     if (&folder == &folders.front()) {
       for (const auto& [name, value] : parameters) {
         sums.push_back({name, value.detach().to(at::kDouble)});

@@ -16,7 +16,7 @@ namespace reformer {
 std::vector<std::string> last_checkpoints(const std::string& directory,
                                           int64_t count);
 
-// The newest one of `folders` (each as load_best_checkpoint takes it), with the
+// The newest one of `folders` (each as load_best_model takes it), with the
 // mean of the parameters of all of them, float32, and no optimizer state. Sums
 // are float64. Throws Error, naming the folder, where one has other parameters
 // than the first. One at a time is in memory, beside the sums.

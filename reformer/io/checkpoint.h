@@ -97,16 +97,23 @@ std::optional<Checkpoint> load_latest_checkpoint(const std::string& directory);
 // (io/checkpoint_rows.h) reads as much as somebody keeps.
 std::optional<Checkpoint> load_latest_model(const std::string& directory);
 
+// The same without tensors and tokenizer: nothing but state.json is read.
+std::optional<Checkpoint> load_latest_state(const std::string& directory);
+
 // The best where there is one, else the latest; throws Error where there is
-// none, or its parameters are not finite. DIR may also be a checkpoint itself:
+// none, or its numbers are not finite. DIR may also be a checkpoint itself:
 // RUN/step-00001000, RUN/best.
 Checkpoint load_best_checkpoint(const std::string& directory);
+
+// The same without the optimizer's state, for whoever only uses the model: its
+// files are not opened, and damage in them is not found.
+Checkpoint load_best_model(const std::string& directory);
 
 // Of that one its config alone; nothing but state.json is read.
 Config load_best_config(const std::string& directory);
 
 // Writes a trained model for use elsewhere into a new folder, which
-// load_best_checkpoint reads: parameters of `type`, no optimizer state, in
+// load_best_model reads: parameters of `type`, no optimizer state, in
 // files of at most most_bytes (0: one file; of several
 // model.safetensors.index.json says which has what), its tokenizer, its config
 // without the paths of this machine's data. Throws Error where the folder
@@ -126,7 +133,7 @@ RunLock create_run_directory(const std::string& directory, const Config& config,
 std::string load_run_tokenizer(const std::string& directory);
 
 // The config of the run in DIR: its newest checkpoint's, or before the first
-// one config.json's. Likewise. Throws Error where DIR holds no run.
+// one config.json's. Throws Error where DIR holds no run.
 Config load_run_config(const std::string& directory);
 
 }  // namespace reformer

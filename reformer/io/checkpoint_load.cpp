@@ -33,14 +33,10 @@ std::string load_text(const fs::path& path, const std::string& checksum) {
   return bytes;
 }
 
-// Whoever only uses the model can do with any state of the optimizer; kModel
-// leaves it where it is.
-enum class Purpose { kUse, kTraining, kModel };
-
-Checkpoint load_folder(const fs::path& folder, Purpose purpose) {
+// All but the optimizer's state.
+CheckpointState load_model_state(const fs::path& folder) {
   CheckpointState state = read_state(folder);
-  // There may be several files of parameters and of optimizer state, in the
-  // order of their names; an exported model has no state.
+  // There may be several files of parameters, in the order of their names.
   for (const auto& [name, checksum] : state.checksums) {
     require(fs::path(name).filename() == name, folder.string(),
             ": the name of a file beside ", kStateFile, " is required, got ",
@@ -49,18 +45,29 @@ Checkpoint load_folder(const fs::path& folder, Purpose purpose) {
       state.checkpoint.tokenizer = load_text(folder / name, checksum);
       continue;
     }
-    const bool optimizer = is_optimizer_file(name);
-    if (optimizer && purpose == Purpose::kModel) continue;
+    if (is_optimizer_file(name)) continue;
     auto loaded = load_tensors(folder / name, state);
-    if (!optimizer || purpose == Purpose::kTraining) {
-      require_finite(loaded, folder / name);
+    require_finite(loaded, folder / name);
+    for (auto& tensor : loaded) {
+      state.checkpoint.parameters.push_back(std::move(tensor));
     }
-    auto& tensors =
-        optimizer ? state.checkpoint.optimizer : state.checkpoint.parameters;
-    for (auto& tensor : loaded) tensors.push_back(std::move(tensor));
   }
-  state.checkpoint.optimizer = joined_rows(state.checkpoint.optimizer);
-  return std::move(state.checkpoint);
+  return state;
+}
+
+Checkpoint load_model(const fs::path& folder) {
+  return load_model_state(folder).checkpoint;
+}
+
+// As one rank goes on from it that keeps all; an exported model has no state.
+Checkpoint load_whole(const fs::path& folder) {
+  auto [checkpoint, checksums] = load_model_state(folder);
+  checkpoint.optimizer = read_optimizer_rows(
+      folder, checksums, /*reader=*/{},
+      [](const std::string&, at::IntArrayRef sizes) -> RowRange {
+        return {0, row_count(sizes)};
+      });
+  return std::move(checkpoint);
 }
 
 std::string how_to_go_on(const std::vector<FoundCheckpoint>& found) {
@@ -123,26 +130,25 @@ auto load_best(const std::string& directory, Load load) {
   });
 }
 
-Config config_in(const fs::path& folder) {
-  return read_state(folder).checkpoint.config;
+Checkpoint state_in(const fs::path& folder) {
+  return read_state(folder).checkpoint;
 }
 
 }  // namespace
 
 std::optional<Checkpoint> load_latest_checkpoint(const std::string& directory) {
-  return with_errors([&] {
-    return load_chosen(directory, newest_of, [](const fs::path& folder) {
-      return load_folder(folder, Purpose::kTraining);
-    });
-  });
+  return with_errors(
+      [&] { return load_chosen(directory, newest_of, load_whole); });
 }
 
 std::optional<Checkpoint> load_latest_model(const std::string& directory) {
-  return with_errors([&] {
-    return load_chosen(directory, newest_of, [](const fs::path& folder) {
-      return load_folder(folder, Purpose::kModel);
-    });
-  });
+  return with_errors(
+      [&] { return load_chosen(directory, newest_of, load_model); });
+}
+
+std::optional<Checkpoint> load_latest_state(const std::string& directory) {
+  return with_errors(
+      [&] { return load_chosen(directory, newest_of, state_in); });
 }
 
 std::vector<NamedTensor> load_optimizer_rows(const std::string& directory,
@@ -180,19 +186,20 @@ std::vector<NamedTensor> load_optimizer_rows(const std::string& directory,
 }
 
 Checkpoint load_best_checkpoint(const std::string& directory) {
-  return load_best(directory, [](const fs::path& folder) {
-    return load_folder(folder, Purpose::kUse);
-  });
+  return load_best(directory, load_whole);
+}
+
+Checkpoint load_best_model(const std::string& directory) {
+  return load_best(directory, load_model);
 }
 
 Config load_best_config(const std::string& directory) {
-  return load_best(directory, config_in);
+  return load_best(directory, state_in).config;
 }
 
 Config load_run_config(const std::string& directory) {
-  const auto newest =
-      with_errors([&] { return load_chosen(directory, newest_of, config_in); });
-  if (newest) return *newest;
+  const auto newest = load_latest_state(directory);
+  if (newest) return newest->config;
   const fs::path file = fs::path(directory) / kConfigFile;
   require(fs::exists(file), directory, ": holds no run");
   return config_from_json(read_text(file), file.string());

@@ -1,10 +1,7 @@
 #include "reformer/io/checkpoint_parts.h"
 
-#include <ATen/ops/cat.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <unordered_map>
 
 #include "reformer/base/errors.h"
 #include "reformer/io/checkpoint_folder.h"
@@ -72,25 +69,6 @@ void CheckpointOfParts::publish(const Checkpoint& checkpoint,
     folder_.commit();
     prune(directory_, checkpoint.step, checkpoint.config.train.keep);
   });
-}
-
-std::vector<NamedTensor> joined_rows(const std::vector<NamedTensor>& tensors) {
-  std::vector<std::vector<at::Tensor>> rows;
-  std::vector<NamedTensor> joined;
-  std::unordered_map<std::string, size_t> places;
-  for (const auto& [name, value] : tensors) {
-    const auto [place, fresh] = places.try_emplace(name, joined.size());
-    if (fresh) {
-      joined.push_back({name, {}});
-      rows.emplace_back();
-    }
-    rows[place->second].push_back(value);
-  }
-  for (size_t i = 0; i < joined.size(); ++i) {
-    joined[i].value = rows[i].size() == 1 ? rows[i][0] : at::cat(rows[i]);
-    rows[i].clear();
-  }
-  return joined;
 }
 
 }  // namespace reformer

@@ -55,7 +55,4 @@ class CheckpointOfParts {
   UnfinishedFolder folder_;
 };
 
-// Of tensors in the order of their files: those of one name become one.
-std::vector<NamedTensor> joined_rows(const std::vector<NamedTensor>& tensors);
-
 }  // namespace reformer

@@ -55,7 +55,10 @@ class StateTensors {
     require(!like.empty() && entry.shape == like && entry.type == known.type,
             file.path(), ": tensor '", entry.name,
             "' does not go with that of a file before");
-    known.sizes[0] += entry.shape[0];
+    require(!__builtin_add_overflow(known.sizes[0], entry.shape[0],
+                                    &known.sizes[0]),
+            file.path(), ": tensor '", entry.name,
+            "' has too many rows with those of files before");
   }
 
   std::vector<StateTensor> tensors_;

@@ -31,8 +31,8 @@ class ShardedOptimizer : public Optimizer {
               double learning_rate) override;
 
   // This rank's part, not waiting for others. The parts of all ranks, in their
-  // order, are the whole: rows of tensors of one name follow one another
-  // (joined_rows); what all ranks have is in the first one's part.
+  // order, are the whole: rows of tensors of one name follow one
+  // another; what all ranks have is in the first one's part.
   std::vector<NamedTensor> state() const override;
   bool shared() const override { return true; }
 

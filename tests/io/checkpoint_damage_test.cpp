@@ -223,11 +223,52 @@ TEST_F(CheckpointDamage, OneThatIsNotFiniteIsNotLoaded) {
                                  " holds NaN or infinity"))
         << said;
     EXPECT_TRUE(said.ends_with("to go on from step 1")) << said;
-    // Whoever only uses the model does not need the optimizer's state.
-    const auto using_it = error_of([&] { load_best_checkpoint(second); });
+    const auto using_it = error_of([&] { load_best_model(second); });
     EXPECT_EQ(using_it.empty(), name == kFiles[1]) << using_it;
   }
   fs::rename(second, second + ".damaged");  // as the sentence says
+  EXPECT_EQ(latest(), 1);
+}
+
+TEST_F(CheckpointDamage, WhoOnlyUsesTheModelDoesNotOpenTheOptimizersFiles) {
+  const Checkpoint saved = tiny_checkpoint(1, 1);
+  for (const size_t files : {1, 2}) {
+    save_in_parts(run_, saved, /*best=*/false, files);
+    for (const std::string& name : names_in(first_)) {
+      if (name.starts_with("optimizer")) put_bytes(first_ + "/" + name, "?");
+    }
+    const auto model = load_best_model(run_);
+    EXPECT_TRUE(same_bits(model.parameters, saved.parameters));
+    EXPECT_TRUE(model.optimizer.empty());
+    EXPECT_EQ(model.step, 1);
+    EXPECT_NE(error_of([&] { load_best_checkpoint(run_); }), "");
+    EXPECT_NE(latest_error(), "");
+  }
+}
+
+TEST_F(CheckpointDamage, WhoAsksHowFarARunIsReadsNoTensors) {
+  EXPECT_FALSE(load_latest_state(run_));
+  save(1);
+  save(2);
+  const std::string second = folder_ / "step-00000002";
+  fs::remove(second + "/model.safetensors");
+  fs::remove(second + "/optimizer.safetensors");
+  EXPECT_EQ(load_latest_state(run_)->step, 2);
+}
+
+TEST_F(CheckpointDamage, EveryFlippedBitOfFilesOfRanksIsFound) {
+  save_in_parts(run_, tiny_checkpoint(1, 1), /*best=*/false, 3);
+  for (const std::string& name : names_in(first_)) {
+    if (!name.ends_with(".safetensors")) continue;
+    const std::string path = first_ + "/" + name;
+    const std::string bytes = bytes_of(path);
+    for (size_t i = 0; i < bytes.size(); i += 3) {
+      std::string flipped = bytes;
+      flipped[i] = static_cast<char>(flipped[i] ^ (1 << i % 8));
+      EXPECT_NE(fault_in(path, flipped), "no error") << name << ", byte " << i;
+    }
+    put_bytes(path, bytes);
+  }
   EXPECT_EQ(latest(), 1);
 }
 

@@ -1,6 +1,7 @@
 #include "reformer/io/checkpoint_rows.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -154,6 +155,23 @@ TEST_F(CheckpointRows, WhatIsNotFiniteIsNotLoadedAndTheWayOnIsNamed) {
                                " holds NaN or infinity"))
       << said;
   EXPECT_TRUE(said.ends_with("to go on from step 1")) << said;
+}
+
+// Of a stranger's headers: without columns they take no bytes.
+TEST_F(CheckpointRows, MoreRowsThanCanBeCountedAreRefused) {
+  const int64_t many = (int64_t{1} << 62) + 1;
+  save_in_parts(run_, saved_, false, 2);
+  CheckpointState state = read_state(first_);
+  for (const char* name : {"optimizer-00001-of-00002.safetensors",
+                           "optimizer-00002-of-00002.safetensors"}) {
+    state.checksums[name] = write_safetensors(
+        first_ + "/" + name, {{"a.m", at::empty({many, 0}, at::kChar)}}, {});
+  }
+  put_bytes(first_ + "/state.json", render_state(state));
+  EXPECT_EQ(latest_error(),
+            first_ +
+                "/optimizer-00002-of-00002.safetensors: tensor 'a.m' has "
+                "too many rows with those of files before");
 }
 
 TEST_F(CheckpointRows, WhatTheCallerDoesNotKnowIsItsError) {

@@ -63,7 +63,7 @@ at::Tensor logits_of(const LanguageModel& model, const at::Tensor& tokens,
 }
 
 void run(const char* folder, const char* in, const char* out) {
-  const auto checkpoint = load_best_checkpoint(folder);
+  const auto checkpoint = load_best_model(folder);
   LanguageModel model(checkpoint.config);
   load_parameters(model, checkpoint.parameters);
   std::map<std::string, at::Tensor> given;
