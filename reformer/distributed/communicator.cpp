@@ -151,16 +151,19 @@ struct Communicator::Worker {
            static_cast<int64_t>(c10::elementSize(type));
   }
 
-  // Memory that is used again by every operation.
+  // Memory that is used again by every operation, unless it is more than what
+  // is sent at once.
   at::Tensor scratch(size_t which, int64_t numel, at::ScalarType type) {
     auto& kept = kept_scratch[which];
-    if (!kept.defined() || kept.scalar_type() != type || kept.numel() < numel) {
-      kept = at::empty(
-          {numel}, staged
-                       ? at::TensorOptions().dtype(type).pinned_memory(true)
-                       : at::TensorOptions().dtype(type).device(place.device));
+    if (kept.defined() && kept.scalar_type() == type && kept.numel() >= numel) {
+      return kept.narrow(0, 0, numel);
     }
-    return kept.narrow(0, 0, numel);
+    const auto options =
+        staged ? at::TensorOptions().dtype(type).pinned_memory(true)
+               : at::TensorOptions().dtype(type).device(place.device);
+    const auto fresh = at::empty({numel}, options);
+    if (numel <= piece(type)) kept = fresh;
+    return fresh;
   }
 
   void all_to_all(at::Tensor to, at::Tensor from,
@@ -311,6 +314,14 @@ int64_t Communicator::kept_bytes(at::DeviceType device) {
   return 2 * piece_bytes(device);
 }
 
+int64_t Communicator::scratch_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& kept : worker_->kept_scratch) {
+    if (kept.defined()) bytes += static_cast<int64_t>(kept.nbytes());
+  }
+  return bytes;
+}
+
 int64_t Communicator::rank() const { return worker_->place.rank; }
 int64_t Communicator::size() const { return worker_->place.size; }
 at::Device Communicator::device() const { return worker_->place.device; }
@@ -343,7 +354,8 @@ Pending Communicator::submit(std::function<void(Worker&)> work) {
 Pending Communicator::sum(std::vector<at::Tensor> tensors) {
   if (tensors.empty()) return {};
   return submit([tensors = std::move(tensors)](Worker& worker) {
-    const int64_t most = worker.piece(tensors[0].scalar_type());
+    const int64_t ranks = worker.place.size;  // of which each adds up as many
+    const int64_t most = worker.piece(tensors[0].scalar_type()) / ranks * ranks;
     std::vector<at::Tensor> piece;
     int64_t numel = 0;
     std::vector<at::Tensor> dense;

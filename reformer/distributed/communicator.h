@@ -105,6 +105,9 @@ class Communicator {
   // Memory that it keeps for sums and what is shared, however much there is.
   static int64_t kept_bytes(at::DeviceType device);
 
+  // What it keeps by now. Nothing may be pending.
+  int64_t scratch_bytes() const;
+
   // How many operations were begun, for whoever asks whether it goes on.
   int64_t begun() const;
 

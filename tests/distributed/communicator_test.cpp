@@ -139,6 +139,28 @@ TEST(Communicator, WhatOneHasReachesAllOthers) {
   });
 }
 
+// However much there is, and of whatever operation.
+TEST(Communicator, MemoryThatIsKeptIsBounded) {
+  constexpr int64_t kMany = 700'001;
+  with_ranks(3, Config(), [](World& world) {
+    auto& ranks = world.sums();
+    const auto numbers = at::zeros({kMany}, at::kDouble);
+    const auto within = [&](const char* operation) {
+      EXPECT_LE(ranks.scratch_bytes(), Communicator::kept_bytes(at::kCPU))
+          << operation;
+    };
+    ranks.broadcast({numbers}).wait();
+    EXPECT_GT(ranks.scratch_bytes(), 0);
+    within("broadcast");
+    ranks.sum({numbers}).wait();
+    within("sum");
+    ranks.share({{numbers}, {numbers.clone()}, {numbers.clone()}}).wait();
+    within("share");
+    EXPECT_EQ(ranks.gathered(numbers).numel(), 3 * kMany);
+    within("gathered");
+  });
+}
+
 TEST(World, RanksThatDifferSayInWhat) {
   const auto error_with = [](const RankFacts& first, const RankFacts& third) {
     std::string message = "no error";
