@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <memory>
 #include <unordered_map>
 
 #include "reformer/base/errors.h"
@@ -15,7 +14,12 @@
 namespace reformer {
 namespace {
 
-using StateFiles = std::vector<std::unique_ptr<SafetensorsReader>>;
+// Open only while something is read of it: a thousand ranks have as many.
+struct StateFile {
+  std::string path;
+  SafetensorsHeader header;
+};
+using StateFiles = std::vector<StateFile>;
 
 // Its rows are in one file, or follow one another from file to file.
 struct StateTensor {
@@ -32,7 +36,7 @@ class StateTensors {
  public:
   explicit StateTensors(const StateFiles& files) {
     for (const auto& file : files) {
-      for (const auto& entry : file->header().entries) add(*file, entry);
+      for (const auto& entry : file.header.entries) add(file.path, entry);
     }
   }
 
@@ -42,7 +46,7 @@ class StateTensors {
   }
 
  private:
-  void add(const SafetensorsReader& file, const TensorEntry& entry) {
+  void add(const std::string& path, const TensorEntry& entry) {
     const auto [place, fresh] =
         places_.try_emplace(entry.name, tensors_.size());
     if (fresh) {
@@ -53,11 +57,11 @@ class StateTensors {
     auto like = known.sizes;
     if (!like.empty() && !entry.shape.empty()) like[0] = entry.shape[0];
     require(!like.empty() && entry.shape == like && entry.type == known.type,
-            file.path(), ": tensor '", entry.name,
+            path, ": tensor '", entry.name,
             "' does not go with that of a file before");
     require(!__builtin_add_overflow(known.sizes[0], entry.shape[0],
                                     &known.sizes[0]),
-            file.path(), ": tensor '", entry.name,
+            path, ": tensor '", entry.name,
             "' has too many rows with those of files before");
   }
 
@@ -98,40 +102,45 @@ std::string read_whole(const SafetensorsReader& file, const TensorEntry& entry,
   return hash_of(tensor);
 }
 
-// Reads a file's pieces. `verified`: also what else is in it.
-void read_pieces(const SafetensorsReader& file, bool verified,
-                 StateTensors& tensors) {
-  const auto& entries = file.header().entries;
-  std::vector<Piece> pieces;
-  bool all = true;
-  for (const auto& entry : entries) {
-    pieces.push_back(next_piece(entry, tensors.of(entry)));
-    all = all && is_all(pieces.back(), entry);
+StateFiles state_files(const std::filesystem::path& folder,
+                       const Checksums& checksums) {
+  StateFiles files;
+  for (const auto& [name, checksum] : checksums) {
+    if (!is_optimizer_file(name)) continue;
+    const SafetensorsReader file(folder / name);
+    require_checksum(folder / name, file.checksum(), checksums);
+    files.push_back({file.path(), file.header()});
   }
+  return files;
+}
+
+// Of a file's tensors, in their order.
+std::vector<Piece> next_pieces(const StateFile& file, StateTensors& tensors) {
+  std::vector<Piece> pieces;
+  for (const auto& entry : file.header.entries) {
+    pieces.push_back(next_piece(entry, tensors.of(entry)));
+  }
+  return pieces;
+}
+
+// Reads a file's pieces; with `whole` also what else is in it, to verify it.
+void read_pieces(const StateFile& known, bool whole,
+                 const std::vector<Piece>& pieces) {
+  const SafetensorsReader file(known.path);
+  const auto& entries = known.header.entries;
   std::vector<std::string> hashes;
   std::vector<NamedTensor> kept;
   for (size_t i = 0; i < entries.size(); ++i) {
     const auto& [rows, to] = pieces[i];
     if (to.defined()) kept.push_back({entries[i].name, to});
-    if (verified || all) {
+    if (whole) {
       hashes.push_back(read_whole(file, entries[i], pieces[i]));
     } else if (to.defined()) {
       file.read(entries[i], rows, to);
     }
   }
-  if (verified || all) file.verify(hashes);
+  if (whole) file.verify(hashes);
   require_finite(kept, file.path());
-}
-
-StateFiles opened(const std::filesystem::path& folder,
-                  const Checksums& checksums) {
-  StateFiles files;
-  for (const auto& [name, checksum] : checksums) {
-    if (!is_optimizer_file(name)) continue;
-    files.push_back(std::make_unique<SafetensorsReader>(folder / name));
-    require_checksum(folder / name, files.back()->checksum(), checksums);
-  }
-  return files;
 }
 
 }  // namespace
@@ -139,7 +148,7 @@ StateFiles opened(const std::filesystem::path& folder,
 std::vector<NamedTensor> read_optimizer_rows(
     const std::filesystem::path& folder, const Checksums& checksums,
     const CheckpointPart& reader, const WantedRows& wanted) {
-  const auto files = opened(folder, checksums);
+  const auto files = state_files(folder, checksums);
   StateTensors tensors(files);
   for (auto& tensor : tensors.all()) {
     tensor.wanted = wanted(tensor.name, tensor.sizes);
@@ -148,7 +157,16 @@ std::vector<NamedTensor> read_optimizer_rows(
     tensor.value = at::empty(sizes, tensor.type);
   }
   for (size_t i = 0; i < files.size(); ++i) {
-    read_pieces(*files[i], i % reader.count == reader.index, tensors);
+    const auto pieces = next_pieces(files[i], tensors);
+    const auto& entries = files[i].header.entries;
+    const bool all = std::equal(pieces.begin(), pieces.end(), entries.begin(),
+                                entries.end(), is_all);
+    const bool any =
+        std::any_of(pieces.begin(), pieces.end(),
+                    [](const Piece& piece) { return piece.to.defined(); });
+    const bool whole = all || i % reader.count == reader.index;
+    if (!whole && !any) continue;
+    read_pieces(files[i], whole, pieces);
   }
   std::vector<NamedTensor> found;
   for (auto& tensor : tensors.all()) {

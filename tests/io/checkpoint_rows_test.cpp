@@ -3,6 +3,8 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -102,6 +104,20 @@ TEST_F(CheckpointRows, NothingElseIsRead) {
   EXPECT_NEAR(double(reads(6, 8)), double(whole) / 8, kHeaders);
   save_in_parts(run_, saved_, false, 1);
   EXPECT_NEAR(double(reads(1, 4)), double(whole) / 4, kHeaders);
+}
+
+// Of a thousand ranks each would need a thousand descriptors.
+TEST_F(CheckpointRows, FilesAreOpenOneAtATime) {
+  save_in_parts(run_, saved_, false, 40);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = ::dup(0);
+  ::close(next);
+  const rlimit few{rlim_t(next) + 8, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto fault = error_of([&] { load({1, 2}); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(fault, "");
 }
 
 TEST_F(CheckpointRows, DamageIsFoundByOneOfTheReaders) {
