@@ -33,8 +33,12 @@ class EvalOfRanksTest(unittest.TestCase):
             for i in range(40000)))
         cls.make("text", "--data", text, "--set", "lsh.n_buckets=0")
         cls.make("recall")
-        cls.make("translation-toy", "--set", "train.batch_tokens=0",
-                 "--set", "train.length=8")
+        # Until it says something else of each line.
+        cls.make("translation-toy", *[word for setting in (
+            "train.steps=200", "train.warmup=20", "train.batch=64",
+            "train.length=9", "model.layers=2", "model.d_model=64",
+            "model.d_ff=128", "model.heads=4", "model.d_head=16")
+            for word in ("--set", setting)])
 
     @classmethod
     def make(cls, config, *arguments):
@@ -116,6 +120,7 @@ class EvalOfRanksTest(unittest.TestCase):
         self.assert_ranks_print_the_same("recall", "--batches", 4)
 
     def test_translations(self):
+        self.assertGreater(self.alone("translation-toy")[0]["bleu"], 1)
         self.assert_ranks_print_the_same("translation-toy", "--beam", 2)
 
     def test_ranks_that_share_sequences(self):
