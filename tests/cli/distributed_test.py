@@ -204,7 +204,8 @@ class DistributedTest(unittest.TestCase):
     def test_a_rank_out_of_memory_says_so_and_ends_all(self):
         # What a process needs for steps of a few bytes, and 512 MiB: too little
         # for one whose streams have 256 MiB each.
-        run = train(2, self.out().with_suffix(".small"))
+        run = train(2, self.out().with_suffix(".small"), "--set",
+                    "train.steps=100000", "--set", "train.evaluate_every=0")
         run.wait_for(5)
         needed = address_space(run.ranks[1].pid)
         run.ranks[0].send_signal(signal.SIGTERM)
