@@ -127,7 +127,9 @@ RankFault RankWatch::heard(const std::string& fault) {
 }
 
 void RankWatch::let_others_hear(const RankFault& fault) {
-  if (!ranks_.first() || ranks_.agent_store) return;
+  const bool serves = ranks_.first() && !ranks_.agent_store;
+  // Where words do not come back this one would not, either.
+  if (!serves || now() - answered_ > kPatience * timeout_) return;
   // Whom the others have found to be lost or to hang does not hear.
   const int64_t hearing = ranks_.size - (fault.told ? 0 : 1);
   const double end = now() + kMissedBeats * interval_;
