@@ -7,6 +7,7 @@
 
 #include "reformer/base/errors.h"
 #include "reformer/config/bucket_count.h"
+#include "reformer/config/convolution_limits.h"
 #include "reformer/config/head_sizes.h"
 #include "reformer/config/ngram_limits.h"
 
@@ -21,7 +22,7 @@ constexpr int64_t kLargestImage = 16384;
 constexpr int64_t kLongestKey = 64;
 constexpr int64_t kMostToyWords = 3600;
 constexpr int64_t kMostLayers = 1 << 20;
-constexpr int64_t kWidestConvolution = 5;
+constexpr int64_t kWidestConvolution = kMostConvolutionTaps + 1;
 
 void require_within(const char* key, int64_t value, int64_t least,
                     int64_t most = kLargest) {
