@@ -74,8 +74,16 @@ class Run {
     warn_of_changes(checkpoint);
   }
 
+  // Nothing but a checkpoint tells a run that goes on what it began with.
   void begin_with(const std::vector<NamedTensor>& parameters) {
-    learner_.initialize(parameters);
+    try {
+      learner_.initialize(parameters);
+    } catch (const Error& error) {
+      throw Error("--init: another model than the config's: " +
+                  std::string(error.what()) +
+                  "; without a CONFIG the model's own is taken");
+    }
+    saved_step_ = -1;
   }
 
   // Nothing is left to do: all steps are done, or all minutes, and evaluated.
@@ -96,6 +104,7 @@ class Run {
       if (!metrics_->cut().empty()) observer_.warned(metrics_->cut());
     }
     learner_.share_parameters();
+    if (saved_step_ != step_) save(/*best=*/false);
     begin_window();
     started_ = window_.started;
     TrainResult result;
@@ -439,8 +448,13 @@ TrainResult train(const Config& config, const Task& task, const RunPlace& place,
   const auto data = task.data();
   auto opening = std::make_optional<World::Busy>(place.world);
   std::optional<RunLock> lock;
-  if (first) lock.emplace(locked(config, task, place));
-  if (first && !lock->warning().empty()) observer.warned(lock->warning());
+  const auto take_folder = [&] {
+    if (!first || lock) return;
+    lock.emplace(locked(config, task, place));
+    if (!lock->warning().empty()) observer.warned(lock->warning());
+  };
+  // Weights that do not fit leave no folder behind.
+  if (place.parameters.empty()) take_folder();
   std::optional<Checkpoint> checkpoint;
   if (place.resume) checkpoint = load_latest_model(place.directory);
   if (checkpoint) check_data(*checkpoint, data, place, observer);
@@ -461,6 +475,7 @@ TrainResult train(const Config& config, const Task& task, const RunPlace& place,
   } else if (!place.parameters.empty()) {
     run.begin_with(place.parameters);
   }
+  take_folder();
   busy.reset();
   // All have read what is newest, or a damaged one's way on is an older one.
   if (place.world != nullptr) place.world->control().barrier();
