@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "reformer/base/clock.h"
 #include "reformer/base/errors.h"
 
 namespace reformer {
@@ -21,11 +22,6 @@ constexpr double kSilence = 0.4;
 constexpr double kPatience = 0.75;
 // Signs of life that a rank may miss when contact was lost anyway.
 constexpr int kMissedBeats = 5;
-
-double now() {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(since).count();
-}
 
 std::string rank_name(int64_t rank) { return "rank " + std::to_string(rank); }
 
@@ -74,8 +70,8 @@ RankWatch::RankWatch(const RankStore& store, const Ranks& ranks, double timeout,
       interval_(std::min(kMostInterval, timeout / kBeatsOfTimeout)),
       progress_(std::move(progress)),
       on_fault_(std::move(on_fault)),
-      answered_(now()),
-      next_changed_(now()),
+      answered_(steady_seconds()),
+      next_changed_(steady_seconds()),
       beating_([this] { beat(); }),
       watching_([this] { watch(); }) {}
 
@@ -124,9 +120,9 @@ void RankWatch::beat() {
       ++beats_;
       store_.set(key_of(ranks_.rank), own_beat());
       look_for_fault();
-      look_at_next(now());
+      look_at_next(steady_seconds());
       look_at_waiting();
-      answered_ = now();
+      answered_ = steady_seconds();
     } catch (const std::exception&) {
       // The one who serves the store has gone, and with it all words.
       if (ranks_.agent_store) {
@@ -184,7 +180,7 @@ void RankWatch::look_at_waiting() {
 // Words may not come back at all, where the way to the store is cut.
 void RankWatch::watch() {
   while (sleep(interval_)) {
-    const double silence = now() - answered_;
+    const double silence = steady_seconds() - answered_;
     if (silence > kPatience * timeout_) {
       say({ranks_.agent_store ? ranks_.rank : 0,
            "the store of the ranks at " + ranks_.host + ":" +
