@@ -79,7 +79,7 @@ format:  ## clang-format all sources in place
 
 lint: setup  ## check formatting, layers, documents; clang-tidy what changed
 	@tools/setup clang-format clang-tidy
-	@tools/lint $(SINCE)
+	@tools/lint $(if $(ALL),all,$(SINCE))
 
 clean:  ## remove build/ (LibTorch stays in third_party/)
 	@rm -rf build

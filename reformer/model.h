@@ -131,7 +131,7 @@ class Model {
   int64_t length() const;      ///< the longest sequence
   int64_t parameters() const;  ///< how many numbers were learned
 
-  /// All settings, as JSON: what `reformer train --config FILE` reads.
+  /// All settings, as JSON: what `reformer train FILE` reads.
   std::string settings() const;
 
  private:

@@ -175,6 +175,14 @@ TrainOptions after_restart(TrainOptions options) {
   return options;
 }
 
+void require_out(const TrainOptions& options) {
+  if (!options.out.empty()) return;
+  const std::string& name = options.config.name;
+  if (!options.resume || name.empty()) throw CLI::RequiredError("--out");
+  throw CLI::ValidationError("--resume",
+                             "--out names the run: --resume --out " + name);
+}
+
 void run_train(const TrainOptions& given) {
   stop_requested();
   const TrainOptions options = after_restart(given);
@@ -195,7 +203,6 @@ void add_train(CLI::App& app, Action& action) {
   const auto options = std::make_shared<TrainOptions>();
   options->config.add_to(command);
   command.add_option("--out", options->out, "folder of the run")
-      ->required()
       ->check(not_empty())
       ->type_name("DIR");
   command
@@ -214,8 +221,10 @@ void add_train(CLI::App& app, Action& action) {
                    "go on with the run in --out, with its own config");
   command.add_flag("--allow-other-data", options->allow_other_data,
                    "with --resume: also where the data have changed");
-  command.callback(
-      [options, &action] { action = [options] { run_train(*options); }; });
+  command.callback([options, &action] {
+    require_out(*options);
+    action = [options] { run_train(*options); };
+  });
 }
 
 }  // namespace reformer::cli

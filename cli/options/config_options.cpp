@@ -50,9 +50,15 @@ at::Device use_machine(const std::string& device, int64_t threads) {
 }
 
 void add_set_option(CLI::App& app, std::vector<std::string>& assignments) {
+  const auto check = [](const std::string& text) -> std::string {
+    if (text.find('=') != std::string::npos) return "";
+    return "key=value is required, got '" + text +
+           "'; `reformer settings` lists the keys";
+  };
   app.add_option(
          "--set", assignments,
          "a setting of its own: key=value; `reformer settings` lists them")
+      ->check(CLI::Validator(check, ""))
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
 }

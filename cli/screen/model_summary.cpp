@@ -138,8 +138,8 @@ std::string describe_model(const Config& config) {
   const auto& model = config.model;
   const int64_t longest = longest_input(config);
   const auto layers = [&](int64_t count, const AttentionKinds& attention) {
-    return std::to_string(count) + " " + model.block.name() +
-           (count == 1 ? " layer (" : " layers (") + attention.names() + ")";
+    return counted(count, model.block.name() + " layer") + " (" +
+           attention.names() + ")";
   };
   const std::string encoder =
       model.encoder_layers > 0
@@ -149,17 +149,16 @@ std::string describe_model(const Config& config) {
           : "";
   return encoder + layers(model.layers, model.attention) + ", d_model " +
          std::to_string(model.d_model) + ", d_ff " +
-         std::to_string(model.d_ff) + ", " + std::to_string(model.heads) +
-         " heads of " + std::to_string(head_size(model)) + ", vocabulary " +
+         std::to_string(model.d_ff) + ", " + counted(model.heads, "head") +
+         " of " + std::to_string(head_size(model)) + ", vocabulary " +
          std::to_string(model.vocabulary) + ngrams_of(model) +
          convolution_of(model) + "\n" + model.positions.name() +
          " positions, inputs of " +
          (longest == 0 ? "any length" : "up to " + grouped(longest)) +
-         (has_lsh(config)
-              ? "; " + std::to_string(config.lsh.rounds) + " hash rounds of " +
-                    std::to_string(bucket_count(config)) + " buckets" +
-                    ngram_rounds_of(config.lsh)
-              : "") +
+         (has_lsh(config) ? "; " + counted(config.lsh.rounds, "hash round") +
+                                " of " + std::to_string(bucket_count(config)) +
+                                " buckets" + ngram_rounds_of(config.lsh)
+                          : "") +
          "\n";
 }
 

@@ -1,6 +1,7 @@
 #include "cli/screen/progress.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "cli/process/stop_signal.h"
@@ -8,7 +9,7 @@
 namespace reformer::cli {
 
 std::string duration(double seconds) {
-  const auto whole = static_cast<long long>(std::max(0.0, seconds) + 0.5);
+  const auto whole = std::llround(std::max(0.0, seconds));
   char text[32];
   if (whole >= 3600) {
     std::snprintf(text, sizeof(text), "%lld:%02lld:%02lld", whole / 3600,

@@ -29,7 +29,7 @@ LineTranslator::LineTranslator(const EncoderDecoder& model,
                                std::shared_ptr<const Tokenizer> tokenizer,
                                TranslatorConfig config)
     : tokenizer_(std::move(tokenizer)),
-      translator_(model, with_end(std::move(config), model, *tokenizer_)) {}
+      translator_(model, with_end(config, model, *tokenizer_)) {}
 
 int64_t LineTranslator::tokens_too_many(const std::string& line) const {
   // A token is at least a byte.

@@ -48,7 +48,7 @@ std::string TranslationPrinter::rendered(
   for (const auto& translation : translations) {
     char numbers[64];
     std::snprintf(numbers, sizeof(numbers), "%lld\t%.4f\t",
-                  static_cast<long long>(line + 1), translation.score);
+                  static_cast<long long>(line) + 1, translation.score);
     text += numbers + one_line(translation.text) + "\n";
   }
   return text;

@@ -32,8 +32,11 @@ std::string nearest_name(const std::string& name,
   const bool dotted = name.find('.') != std::string::npos;
   std::vector<size_t> distances;
   for (const auto& other : known) {
+    const std::string end = after_dots(other);
+    const size_t distance = edit_distance(name, dotted ? other : end);
+    // Nothing is nearer than the same name elsewhere.
     distances.push_back(
-        edit_distance(name, dotted ? other : after_dots(other)));
+        dotted && end == after_dots(name) ? distance : distance + name.size());
   }
   const auto nearest = std::min_element(distances.begin(), distances.end());
   return known[static_cast<size_t>(nearest - distances.begin())];

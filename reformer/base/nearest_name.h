@@ -12,7 +12,9 @@ std::size_t edit_distance(const std::string& a, const std::string& b);
 
 // The known name with the smallest edit distance to `name`, the first of
 // equals. A name without a dot is compared with what follows the dots of the
-// known ones: "rounds" means "lsh.rounds". `known` must not be empty.
+// known ones: "rounds" means "lsh.rounds"; one with a dot is near to what has
+// the same after it: "train.block" means "model.block". `known` must not be
+// empty.
 std::string nearest_name(const std::string& name,
                          const std::vector<std::string>& known);
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "reformer/base/clock.h"
 #include "reformer/base/errors.h"
 
 namespace reformer {
@@ -23,11 +24,6 @@ constexpr double kPatience = 0.75;
 // Signs of life that a rank may miss when contact was lost anyway.
 constexpr int kMissedBeats = 5;
 constexpr std::chrono::milliseconds kPoll{20};
-
-double now() {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(since).count();
-}
 
 std::string rank_name(int64_t rank) { return "rank " + std::to_string(rank); }
 
@@ -78,8 +74,8 @@ RankWatch::RankWatch(const RankStore& store, const Ranks& ranks, double timeout,
       interval_(std::min(kMostInterval, timeout / kBeatsOfTimeout)),
       progress_(std::move(progress)),
       on_fault_(std::move(on_fault)),
-      answered_(now()),
-      next_changed_(now()),
+      answered_(steady_seconds()),
+      next_changed_(steady_seconds()),
       beating_([this] { beat(); }),
       watching_([this] { watch(); }) {}
 
@@ -129,12 +125,12 @@ RankFault RankWatch::heard(const std::string& fault) {
 void RankWatch::let_others_hear(const RankFault& fault) {
   const bool serves = ranks_.first() && !ranks_.agent_store;
   // Where words do not come back this one would not, either.
-  if (!serves || now() - answered_ > kPatience * timeout_) return;
+  if (!serves || steady_seconds() - answered_ > kPatience * timeout_) return;
   // Whom the others have found to be lost or to hang does not hear.
   const int64_t hearing = ranks_.size - (fault.told ? 0 : 1);
-  const double end = now() + kMissedBeats * interval_;
+  const double end = steady_seconds() + kMissedBeats * interval_;
   try {
-    while (store_.add(kHeard, 0) < hearing && now() < end) {
+    while (store_.add(kHeard, 0) < hearing && steady_seconds() < end) {
       std::this_thread::sleep_for(kPoll);
     }
   } catch (const std::exception&) {  // then nothing is served
@@ -156,9 +152,9 @@ void RankWatch::beat() {
       ++beats_;
       store_.set(key_of(ranks_.rank), own_beat());
       look_for_fault();
-      look_at_next(now());
+      look_at_next(steady_seconds());
       look_at_waiting();
-      answered_ = now();
+      answered_ = steady_seconds();
     } catch (const std::exception&) {
       // The one who serves the store has gone, and with it all words.
       if (ranks_.agent_store) {
@@ -216,7 +212,7 @@ void RankWatch::look_at_waiting() {
 // Words may not come back at all, where the way to the store is cut.
 void RankWatch::watch() {
   while (sleep(interval_)) {
-    const double silence = now() - answered_;
+    const double silence = steady_seconds() - answered_;
     if (silence > kPatience * timeout_) {
       say({ranks_.agent_store ? ranks_.rank : 0,
            "the store of the ranks at " + ranks_.host + ":" +

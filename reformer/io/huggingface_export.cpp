@@ -51,6 +51,8 @@ void require_theirs(const Config& config) {
       "model.axial_shape", "two axes");
   require_as(model.ngram_length == 0, "model.ngram_length", "0");
   require_as(model.short_convolution == 0, "model.short_convolution", "0");
+  require_as(model.activation != ActivationKind::kReluSquared,
+             "model.activation", "relu, gelu or gelu_erf");
   require_as(model.successor_fraction == 0, "model.successor_fraction", "0");
   require_as(config.lsh.local_window == 0, "lsh.local_window", "0");
   require_as(config.lsh.ngrams.empty(), "lsh.ngrams", "none");
@@ -61,9 +63,6 @@ void require_theirs(const Config& config) {
 }
 
 std::string their_activation(ActivationKind kind) {
-  require(kind != ActivationKind::kReluSquared,
-          "model.activation: relu, gelu or gelu_erf is required by Hugging "
-          "Face's format, got relu_squared");
   if (kind == ActivationKind::kRelu) return "relu";
   return kind == ActivationKind::kGelu ? "gelu_new" : "gelu";
 }

@@ -4,13 +4,11 @@
 
 #include <cstdint>
 
+#include "reformer/config/convolution_limits.h"
 #include "reformer/kernels/bf16.h"
 #include "reformer/kernels/rows.h"
 
 namespace reformer::kernels {
-
-// The positions before its own that a filter reaches, at most.
-inline constexpr int64_t kMaxConvolutionTaps = 4;
 
 // Weights are float32, and float64 where the rows are.
 template <class T>

@@ -93,7 +93,8 @@ AttentionLayer::AttentionLayer(const Config& config,
   }
   v_ = store.glorot(name + "v.weight", width, d_model);
   const int64_t taps = convolution_taps(config.model);
-  for (const char* of : {"qk", "v", "k"}) {
+  const char* const queries = k_.defined() ? "q" : "qk";
+  for (const char* of : {queries, "v", "k"}) {
     if (taps == 0 || (*of == 'k' && !k_.defined())) break;
     filters_.push_back(
         store.normal(name + of + ".filter", {taps * width}, 0.3));

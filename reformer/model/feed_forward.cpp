@@ -116,13 +116,14 @@ void FeedForward::for_each_flat_part(const at::Tensor& x, const Pass& pass,
 
 void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x,
                          const Pass& pass, double scale) const {
-  const auto [in, out] = rounded();
+  const auto matrices = rounded();
   for_each_flat_part(x, pass, [&](int64_t at, int64_t n) {
     const auto normed =
         layer_norm(flat(x, pass).narrow(1, at, n), norm_, placement_.compute);
-    auto inner = linear(normed, in);  // [batch, n, d_ff]
+    auto inner = linear(normed, matrices.in);  // [batch, n, d_ff]
     activate_in_place(inner, activation_);
-    flat(y, pass).narrow(1, at, n).add_(output(inner, out, pass, at), scale);
+    flat(y, pass).narrow(1, at, n).add_(output(inner, matrices.out, pass, at),
+                                        scale);
   });
 }
 
@@ -143,15 +144,16 @@ EvaluatedFeedForward FeedForward::evaluate(const at::Tensor& x,
 at::Tensor FeedForward::evaluate_and_add(
     const at::Tensor& sum, const at::Tensor& x, const Pass& pass,
     std::vector<EvaluatedFeedForward>& parts) const {
-  const auto [in, out] = rounded();
+  const auto matrices = rounded();
   const auto y = at::empty_like(sum);
   for_each_flat_part(x, pass, [&](int64_t at, int64_t n) {
     const auto part_of = [&](const at::Tensor& all) {
       return flat(all, pass).narrow(1, at, n);
     };
-    parts.push_back(evaluate(part_of(x), in));
+    parts.push_back(evaluate(part_of(x), matrices.in));
     auto to = part_of(y);
-    at::add_out(to, part_of(sum), output(parts.back().active, out, pass, at));
+    at::add_out(to, part_of(sum),
+                output(parts.back().active, matrices.out, pass, at));
   });
   return y;
 }

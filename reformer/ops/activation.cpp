@@ -16,8 +16,12 @@ at::Tensor activated(const at::Tensor& x, Activation activation) {
       return at::relu(x);
     case Activation::kGeluErf:
       return at::gelu(x);
-    case Activation::kReluSquared:
-      return at::square(at::relu(x));
+    case Activation::kReluSquared: {
+      // In place, for its memory, but where autograd keeps it.
+      const auto positive = at::relu(x);
+      return positive.requires_grad() ? at::square(positive)
+                                      : positive.square_();
+    }
   }
   return x;
 }

@@ -2,7 +2,6 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu_backward.h>
-#include <ATen/ops/relu.h>
 #include <ATen/ops/threshold_backward.h>
 
 #include "reformer/base/errors.h"
@@ -36,7 +35,8 @@ void multiply_by_slope(const at::Tensor& d, const at::Tensor& x,
       at::gelu_backward_out(to, d, x);
       return;
     case Activation::kReluSquared:
-      to.mul_(at::relu(x).mul_(2));
+      at::threshold_backward_out(to, d, x, 0);
+      to.mul_(x).mul_(2);
       return;
   }
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <limits>
 
 namespace reformer {
 namespace {
@@ -51,8 +52,9 @@ std::vector<SequencePiece> pieces_with_repeats(int64_t length, double share,
   if (share == 0) return {{length}};
   const Sizes sizes(length);
   // At least a token: of a short sequence's first nothing can be a repeat.
-  const int64_t mean_text = std::llround(std::clamp(
-      double(sizes.mean()) * (1 - share) / share, 1.0, double(length)));
+  const int64_t mean_text =
+      std::llround(std::clamp(double(sizes.mean()) * (1 - share) / share, 1.0,
+                              double(std::numeric_limits<int32_t>::max())));
   std::vector<SequencePiece> pieces;
   int64_t at = 0;
   const auto add = [&](int64_t size, int64_t source) {
@@ -62,8 +64,10 @@ std::vector<SequencePiece> pieces_with_repeats(int64_t length, double share,
   };
   for (uint32_t i = 0; at < length; ++i) {
     const auto text = philox(key, {i, 0, 0, 0});
-    add(std::min(below(2 * mean_text + 1, text[0]), length - at),
-        SequencePiece::kText);
+    int64_t said = below(2 * mean_text + 1, text[0]);
+    // A sequence begins within a text: what is left of one.
+    if (i == 0) said = std::min(said, below(2 * mean_text + 1, text[3]));
+    add(std::min(said, length - at), SequencePiece::kText);
     const int64_t size = std::min(
         of_any_octave(sizes.least, sizes.most, text[1], text[2]), length - at);
     if (size == 0 || size > at) continue;  // nothing so long was said yet

@@ -2,9 +2,9 @@
 
 #include <sys/resource.h>
 
-#include <chrono>
 #include <cmath>
 
+#include "reformer/base/clock.h"
 #include "reformer/base/errors.h"
 #include "reformer/base/parallel.h"
 #include "reformer/config/config_json.h"
@@ -13,21 +13,16 @@
 #include "reformer/io/checkpoint.h"
 #include "reformer/io/checkpoint_folder.h"
 #include "reformer/io/checkpoint_rows.h"
-#include "reformer/io/metrics.h"
 #include "reformer/train/batch_source.h"
 #include "reformer/train/learner.h"
 #include "reformer/train/not_finite.h"
 #include "reformer/train/rank_facts.h"
+#include "reformer/train/run_report.h"
 #include "reformer/train/sample.h"
 #include "reformer/train/save_run.h"
 
 namespace reformer {
 namespace {
-
-double now() {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(since).count();
-}
 
 int64_t peak_memory_bytes() {
   rusage usage{};
@@ -52,6 +47,7 @@ class Run {
         directory_(place.directory),
         world_(place.world),
         observer_(observer),
+        report_(place.directory, place.world, observer),
         device_meter_(place.device.is_cpu()
                           ? nullptr
                           : std::make_unique<MemoryMeter>(place.device)),
@@ -74,13 +70,21 @@ class Run {
     warn_of_changes(checkpoint);
   }
 
+  // Nothing but a checkpoint tells a run that goes on what it began with.
   void begin_with(const std::vector<NamedTensor>& parameters) {
-    learner_.initialize(parameters);
+    try {
+      learner_.initialize(parameters);
+    } catch (const Error& error) {
+      throw Error("--init: another model than the config's: " +
+                  std::string(error.what()) +
+                  "; without a CONFIG the model's own is taken");
+    }
+    saved_step_ = -1;
   }
 
   // Nothing is left to do: all steps are done, or all minutes, and evaluated.
   bool is_over() {
-    started_ = now();
+    started_ = steady_seconds();
     return step_ > 0 && evaluated_step_ == step_ &&
            (step_ >= config_.train.steps || out_of_time());
   }
@@ -90,14 +94,11 @@ class Run {
   }
 
   TrainResult run(const std::atomic<bool>& stop) {
-    if (first()) {
-      metrics_ = std::make_unique<MetricsWriter>(
-          directory_, MetricsStart{step_, evaluated_step_ == step_});
-      if (!metrics_->cut().empty()) observer_.warned(metrics_->cut());
-    }
+    report_.begin({step_, evaluated_step_ == step_});
     learner_.share_parameters();
-    begin_window();
-    started_ = window_.started;
+    if (saved_step_ != step_) save(/*best=*/false);
+    report_.begin_window();
+    started_ = steady_seconds();
     TrainResult result;
     if (due(config_.train.evaluate_every)) evaluate_now(stop);
     while (true) {
@@ -165,7 +166,9 @@ class Run {
     return world_ == nullptr ? yes : world_->any(yes);
   }
 
-  double seconds() const { return seconds_before_ + now() - started_; }
+  double seconds() const {
+    return seconds_before_ + steady_seconds() - started_;
+  }
   // Likewise by one clock.
   double common_seconds() const {
     return world_ == nullptr ? seconds() : world_->first_ones(seconds());
@@ -182,9 +185,9 @@ class Run {
     if (config_.train.minutes > 0) {
       learner_.set_time_share(common_seconds() / (config_.train.minutes * 60));
     }
-    const double asked = now();
+    const double asked = steady_seconds();
     const auto batches = batches_->next();
-    window_.data_wait += now() - asked;
+    report_.add_data_wait(steady_seconds() - asked);
     const auto gradients = learner_.gradients(batches, step_ + 1);
     take_numbers();
     pending_ = gradients;
@@ -205,54 +208,20 @@ class Run {
                         rank_not_finite(numbers, world_) + "; " +
                         way_on_from_not_finite(directory_, pending_->step));
     }
-    gradient_norm_ = numbers.norm;
-    window_.sums += numbers.sums;
-    window_.tokens += pending_->tokens;
+    report_.add(numbers, pending_->tokens);
     pending_.reset();
   }
 
   void report() {
-    const double elapsed = now() - window_.started;
     Progress progress;
     progress.step = step_;
     progress.steps = config_.train.steps;
-    progress.loss = window_.sums.mean_loss();
-    progress.accuracy = window_.sums.accuracy();
     progress.learning_rate = learning_rate_;
-    progress.gradient_norm = gradient_norm_;
-    progress.tokens_per_second = double(window_.tokens) / elapsed;
     progress.seconds_left = seconds_left();
     progress.overflow = overflow();
     progress.memory_bytes =
         device_meter_ ? device_meter_->peak_bytes() : peak_memory_bytes();
-    if (world_ != nullptr) {
-      progress.ranks = world_->ranks().size;
-      progress.waited = (world_->waited() - window_.rank_wait_before) / elapsed;
-    }
-    write_progress(progress, elapsed);
-    observer_.progress(progress);
-    begin_window();
-  }
-
-  void write_progress(const Progress& progress, double elapsed) {
-    if (!first()) return;
-    Scalars scalars{{"train/loss", progress.loss},
-                    {"train/accuracy", progress.accuracy},
-                    {"train/learning_rate", progress.learning_rate},
-                    {"train/gradient_norm", progress.gradient_norm},
-                    {"train/tokens_per_second", progress.tokens_per_second},
-                    {"train/data_wait", window_.data_wait / elapsed},
-                    {"train/lsh_overflow", progress.overflow}};
-    if (world_ != nullptr) {
-      scalars.emplace_back("train/rank_wait", progress.waited);
-    }
-    metrics_->write(step_, scalars);
-  }
-
-  void begin_window() {
-    window_ = {};
-    if (world_ != nullptr) window_.rank_wait_before = world_->waited();
-    window_.started = now();
+    report_.progress(progress);
   }
 
   // Of one sequence: a sample, at the price of a fraction of a step.
@@ -263,7 +232,8 @@ class Run {
   }
 
   double seconds_left() const {
-    const double per_step = (now() - started_) / double(step_ - first_step_);
+    const double per_step =
+        (steady_seconds() - started_) / double(step_ - first_step_);
     const double by_steps = per_step * double(config_.train.steps - step_);
     if (config_.train.minutes <= 0) return by_steps;
     return std::min(by_steps, config_.train.minutes * 60 - seconds());
@@ -272,7 +242,7 @@ class Run {
   // Unless this step has been evaluated. False where it was stopped in it.
   bool evaluate_now(const std::atomic<bool>& stop) {
     if (evaluated_step_ == step_) return true;
-    const double began = now();
+    const double began = steady_seconds();
     struct Stopped {};
     bool finished = true;
     try {
@@ -288,7 +258,7 @@ class Run {
     } catch (const Stopped&) {
       finished = false;
     }
-    window_.started += now() - began;  // not training time
+    report_.leave_out(steady_seconds() - began);
     return finished;
   }
 
@@ -296,8 +266,7 @@ class Run {
     const World::Busy busy(world_);
     const std::string text = sample_of(learner_, task_);
     if (text.empty()) return;
-    metrics_->write_text(step_, "sample", text);
-    observer_.sampled(step_, text);
+    report_.sampled(step_, text);
   }
 
   void take_evaluation(const Evaluation& evaluation) {
@@ -309,7 +278,7 @@ class Run {
       best_loss_ = evaluation_.loss;
       has_best_ = true;
     }
-    write_evaluation();
+    report_.evaluated(evaluation_, task_);
     if (saved_step_ == step_) {
       if (first())
         record_evaluation(directory_,
@@ -318,17 +287,6 @@ class Run {
       save(/*best=*/true);
     }
     observer_.evaluated(evaluation_);
-  }
-
-  void write_evaluation() {
-    if (!first()) return;
-    const std::string prefix = kValidation;
-    Scalars scalars{{prefix + "loss", evaluation_.loss},
-                    {prefix + "accuracy", evaluation_.accuracy}};
-    if (task_.metric_name() != "loss") {
-      scalars.emplace_back(prefix + task_.metric_name(), evaluation_.metric);
-    }
-    metrics_->write(step_, scalars);
   }
 
   void save(bool best) {
@@ -381,10 +339,10 @@ class Run {
   const std::string directory_;
   World* const world_;
   TrainObserver& observer_;
+  RunReport report_;
   std::unique_ptr<MemoryMeter> device_meter_;  // of a GPU; before the learner
   Learner learner_;
   std::unique_ptr<BatchSource> batches_;
-  std::unique_ptr<MetricsWriter> metrics_;
 
   int64_t step_ = 0;        // done
   int64_t first_step_ = 0;  // done when this process began
@@ -397,17 +355,7 @@ class Run {
   Evaluation evaluation_{-1, 0, 0, 0, false};
 
   std::optional<StepGradients> pending_;
-
-  struct Window {
-    LossSums sums;
-    int64_t tokens = 0;
-    double started = 0;
-    double data_wait = 0;         // seconds
-    double rank_wait_before = 0;  // until its beginning
-  };
-  Window window_;  // since the last report
   double learning_rate_ = 0;
-  double gradient_norm_ = 0;
 };
 
 // Other data throw Error unless they are allowed. Losses on other data are no
@@ -439,8 +387,13 @@ TrainResult train(const Config& config, const Task& task, const RunPlace& place,
   const auto data = task.data();
   auto opening = std::make_optional<World::Busy>(place.world);
   std::optional<RunLock> lock;
-  if (first) lock.emplace(locked(config, task, place));
-  if (first && !lock->warning().empty()) observer.warned(lock->warning());
+  const auto take_folder = [&] {
+    if (!first || lock) return;
+    lock.emplace(locked(config, task, place));
+    if (!lock->warning().empty()) observer.warned(lock->warning());
+  };
+  // Weights that do not fit leave no folder behind.
+  if (place.parameters.empty()) take_folder();
   std::optional<Checkpoint> checkpoint;
   if (place.resume) checkpoint = load_latest_model(place.directory);
   if (checkpoint) check_data(*checkpoint, data, place, observer);
@@ -461,6 +414,7 @@ TrainResult train(const Config& config, const Task& task, const RunPlace& place,
   } else if (!place.parameters.empty()) {
     run.begin_with(place.parameters);
   }
+  take_folder();
   busy.reset();
   // All have read what is newest, or a damaged one's way on is an older one.
   if (place.world != nullptr) place.world->control().barrier();

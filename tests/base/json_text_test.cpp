@@ -32,7 +32,7 @@ TEST(JsonText, IsWhatNlohmannMakesOfIt) {
 
 TEST(JsonText, IsAsDeepAsTheLimitAndNoDeeper) {
   for (const auto& [open, close] : {std::pair("[", "]"), {"{\"a\":", "}"}}) {
-    const auto nested = [&](int depth) {
+    const auto nested = [&open = open, &close = close](int depth) {
       return repeated(open, depth) + "1" + repeated(close, depth);
     };
     EXPECT_EQ(error_with(nested(64)), "");

@@ -23,5 +23,12 @@ TEST(NearestName, ANameWithoutADotMeansWhatFollowsTheDot) {
   EXPECT_EQ(nearest_name("lsh.round", {"rounds", "lsh.rounds"}), "lsh.rounds");
 }
 
+TEST(NearestName, TheSameNameInAnotherSectionIsMeant) {
+  EXPECT_EQ(nearest_name("train.block", {"train.batch", "model.block"}),
+            "model.block");
+  EXPECT_EQ(nearest_name("model.rounds", {"model.bounds", "lsh.rounds"}),
+            "lsh.rounds");
+}
+
 }  // namespace
 }  // namespace reformer

@@ -1,5 +1,6 @@
 """What the tests of several ranks share: the smallest of settings, the variables
 of each launcher, and processes that play ranks."""
+import json
 import os
 import resource
 import signal
@@ -109,6 +110,21 @@ def train(size, out, *arguments, **settings):
 def resume(size, out, *arguments):
     return Run(size, lambda _: ["train", "--resume", "--out", out, "--threads",
                                 "1", "--device", "cpu", *arguments])
+
+
+def tensors_of(run, kind, step=STEPS):
+    """Bytes of a checkpoint's tensors by their names: of "model" or
+    "optimizer", whose rows may follow one another in several files."""
+    tensors = {}
+    for path in sorted((run / f"step-{step:08}").glob(f"{kind}*.safetensors")):
+        data = path.read_bytes()
+        begin = 8 + int.from_bytes(data[:8], "little")
+        for name, tensor in json.loads(data[8:begin]).items():
+            if name != "__metadata__":
+                first, last = tensor["data_offsets"]
+                tensors[name] = (tensors.get(name, b"") +
+                                 data[begin + first:begin + last])
+    return tensors
 
 
 def main():

@@ -2,11 +2,9 @@
 the same bytes twice, killed, hung, stopped, resumed on other numbers of ranks,
 and mistakes."""
 import json
-import os
 import pathlib
 import random
 import resource
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -14,8 +12,8 @@ import time
 import unittest
 
 from distributed_support import (CLEAN, KILLS, STEPS, TIMEOUT, TINY, Run,
-                                 as_mpirun, as_srun, as_torchrun, free_port,
-                                 main, program, resume, train)
+                                 as_mpirun, as_srun, as_torchrun, main,
+                                 program, resume, tensors_of, train)
 
 
 def address_space(pid):
@@ -23,21 +21,6 @@ def address_space(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     [line] = [line for line in status.splitlines() if "VmPeak" in line]
     return int(line.split()[1]) << 10
-
-
-def tensors_of(run, kind, step=STEPS):
-    """Bytes of a checkpoint's tensors by their names: of "model" or
-    "optimizer", whose rows may follow one another in several files."""
-    tensors = {}
-    for path in sorted((run / f"step-{step:08}").glob(f"{kind}*.safetensors")):
-        data = path.read_bytes()
-        begin = 8 + int.from_bytes(data[:8], "little")
-        for name, tensor in json.loads(data[8:begin]).items():
-            if name != "__metadata__":
-                first, last = tensor["data_offsets"]
-                tensors[name] = (tensors.get(name, b"") +
-                                 data[begin + first:begin + last])
-    return tensors
 
 
 class DistributedTest(unittest.TestCase):
@@ -284,105 +267,6 @@ class DistributedTest(unittest.TestCase):
         self.assert_finished(train(2, self.out(), "--set",
                                    "train.sequence_parallel=2"))
         self.assert_close_to_whole(self.out())
-
-
-class MemoryTest(unittest.TestCase):
-    """What a rank holds beyond parameters, their gradients and the optimizer's
-    state, as `bench train` counts it."""
-    SETTINGS = [word for setting in (
-        "model.layers=2", "model.d_model=256", "model.d_ff=1024",
-        "model.heads=8", "train.batch=1", "train.length=8192",
-        "train.optimizer=adafactor", "model.dropout=0.1",
-        "model.vocabulary=256", "task.alphabet=255")
-        for word in ("--set", setting)]
-
-    def peak(self, ranks):
-        run = Run(ranks, lambda _: [
-            "bench", "train", "--config", "duplication", "--json", "--repeats",
-            "1", "--threads", "1", "--device", "cpu", *self.SETTINGS, "--set",
-            f"train.sequence_parallel={ranks}"])
-        rows = run.finish(400)
-        self.assertEqual([row[0] for row in rows], [0] * ranks, rows)
-        return json.loads(rows[0][1])["peak_bytes"]
-
-    def predicted(self, ranks):
-        said = subprocess.run(
-            [program(), "info", "--json", "duplication", "--device", "cpu",
-             "--threads", "1", *self.SETTINGS, "--set",
-             f"train.sequence_parallel={ranks}"],
-            check=True, capture_output=True, text=True).stdout
-        return json.loads(said)
-
-    def test_four_ranks_that_share_a_sequence_hold_a_quarter_each(self):
-        predicted = {ranks: self.predicted(ranks) for ranks in (1, 4)}
-        kept = sum(predicted[1]["peak_bytes"][part] for part in
-                   ("parameters", "gradients", "optimizer_state"))
-        held = {ranks: self.peak(ranks) for ranks in (1, 4)}
-        for ranks in 1, 4:
-            self.assertAlmostEqual(
-                predicted[ranks]["rank_peak_bytes"] / held[ranks], 1,
-                delta=0.1, msg=f"{ranks} ranks")
-        self.assertLess((held[4] - kept) / (held[1] - kept), 0.28)
-
-
-class LauncherTest(unittest.TestCase):
-    """The launchers themselves, where they are."""
-
-    def run_with(self, *launcher):
-        with tempfile.TemporaryDirectory() as folder:
-            out = pathlib.Path(folder) / "run"
-            done = subprocess.run(
-                [*launcher, program(), "train", "duplication", "--out", out,
-                 *TINY, "--set", "train.steps=3"], env=CLEAN,
-                capture_output=True, text=True, timeout=180)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("done after step 3", done.stdout)
-            self.assertIn("2 ranks", done.stderr)
-            self.assertTrue((out / "step-00000003/model.safetensors").exists())
-
-    def test_mpirun(self):
-        mpirun = shutil.which("mpirun")
-        if mpirun is None:
-            self.skipTest("no mpirun here (Debian: openmpi-bin)")
-        self.run_with(mpirun, "--allow-run-as-root", "--oversubscribe", "-x",
-                      f"MASTER_PORT={free_port()}", "-n", "2")
-
-    def torchrun(self):
-        found = shutil.which("torchrun")
-        if found is None:
-            self.skipTest("no torchrun here (it comes with PyTorch)")
-        return [found, "--no-python", "--nproc-per-node", "2", "--master-port",
-                str(free_port())]
-
-    def test_torchrun(self):
-        self.run_with(*self.torchrun())
-
-    def test_torchrun_starts_killed_ranks_again_and_the_run_goes_on(self):
-        with tempfile.TemporaryDirectory() as folder:
-            out, whole = (pathlib.Path(folder) / name
-                          for name in ("killed", "whole"))
-            for status, _, told in train(2, whole).finish():
-                self.assertEqual(status, 0, told)
-            launched = subprocess.Popen(
-                [*self.torchrun(), "--max-restarts", "1", program(), "train",
-                 "duplication", "--out", out, *TINY], env=CLEAN, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            for line in launched.stderr:
-                if line.startswith("step 15/"):
-                    break
-            children = pathlib.Path(
-                f"/proc/{launched.pid}/task/{launched.pid}/children")
-            ranks = [pid for pid in map(int, children.read_text().split())
-                     if os.readlink(f"/proc/{pid}/exe") ==
-                     os.path.realpath(program())]
-            self.assertEqual(len(ranks), 2)
-            os.kill(ranks[1], signal.SIGKILL)
-            said, told = launched.communicate(timeout=180)
-            self.assertEqual(launched.returncode, 0, told)
-            self.assertIn(f"done after step {STEPS}", said)
-            for kind in "model", "optimizer":
-                self.assertTrue(tensors_of(out, kind) ==
-                                tensors_of(whole, kind), kind)
 
 
 if __name__ == "__main__":

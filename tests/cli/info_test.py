@@ -38,6 +38,12 @@ class InfoTest(unittest.TestCase):
             self.assertEqual(parts.pop("total"), sum(parts.values()), name)
             self.assertGreater(sum(parts.values()), 0)
 
+    def test_one_is_not_several(self):
+        head = info("duplication", "--set", "model.heads=1", "--set",
+                    "lsh.rounds=1").stdout
+        self.assertIn(", 1 head of ", head)
+        self.assertIn("; 1 hash round of ", head)
+
     def test_settings_arrive(self):
         before = json_of("text")
         after = json_of("text", "--set", "train.batch=3", "--set",

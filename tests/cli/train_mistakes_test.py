@@ -39,6 +39,8 @@ class MistakesTest(unittest.TestCase):
                 ("train.stpes=3", "train.stpes", "train.steps"),
                 ("train.steps=many", "train.steps", "many"),
                 ("train.steps=-1", "train.steps", "-1"),
+                ("train.block=stored", "train.block", "model.block"),
+                ("help", "'help'", "`reformer settings` lists"),
                 ("model.dropout=1.5", "model.dropout"),
                 ("model.heads=3,4", "model.heads"),
                 ("model.attention=lhs", "model.attention", "lhs"),
@@ -48,6 +50,11 @@ class MistakesTest(unittest.TestCase):
             with self.subTest(setting=setting):
                 self.assert_refused_before_any_work(
                     train(self.out, "--set", setting), *words)
+
+    def test_the_folder_to_resume_is_named_by_out(self):
+        run = reformer("train", "--resume", self.out)
+        self.assert_refused_before_any_work(
+            run, f"--out names the run: --resume --out {self.out}")
 
     def test_configs(self):
         self.assert_refused_before_any_work(

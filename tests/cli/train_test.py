@@ -266,7 +266,9 @@ class RunsTest(unittest.TestCase):
         other = self.out().with_name("other")
         run = train(other, "--init", self.whole, "--set", "model.layers=1")
         self.assertEqual(run.returncode, 1)
-        self.assertIn("checkpoint: this config has", run.stderr)
+        self.assertIn("--init: another model than the config's", run.stderr)
+        self.assertIn("without a CONFIG", run.stderr)
+        self.assertFalse(other.exists())
 
     def test_the_screen_says_what_is_about_to_happen(self):
         run = train(self.out(), "--set", "train.steps=3", "--set",

@@ -369,7 +369,7 @@ TEST(CudaDecoder, DecodersTakeTurnsAndEndAtAnyTime) {
   EXPECT_TRUE(found.equal(expected));
 }
 
-TEST(CudaDecoder, GoesOnWithoutARecordingWhereMemoryIsShort) {
+TEST(CudaDecoder, GoesOnWithoutAGraphWhereMemoryIsShort) {
   const LanguageModel model(small_config("lsh,local,full"), kFloat32);
   const auto tokens = some_steps(2, 30);
   const auto last_logits = [&] {

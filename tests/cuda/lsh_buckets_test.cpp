@@ -1,11 +1,9 @@
 #include "reformer/ops/lsh_buckets.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "reformer/config/bucket_count.h"
 #include "reformer/ops/lsh_rotations.h"
 #include "tests/support/cases.h"
 #include "tests/support/reference.h"
@@ -20,26 +18,6 @@ at::Tensor hash_on_cuda(const at::Tensor& vectors, const at::Tensor& rotations,
   return lsh_buckets(vectors.cuda(), rotations.cuda(), n_buckets)
       .cpu()
       .to(at::kLong);
-}
-
-// By how much the largest signed column beats the one that was chosen, relative
-// to the longest vector, over all factors.
-double largest_miss(const at::Tensor& vectors, const at::Tensor& rotations,
-                    int64_t n_buckets, at::Tensor digits) {
-  const auto columns = reference::rotated(vectors, rotations);
-  double miss = 0;
-  int64_t begin = columns.size(-1);
-  const auto factors = bucket_factors(n_buckets);
-  for (auto factor = factors.rbegin(); factor != factors.rend(); ++factor) {
-    begin -= *factor / 2;
-    const auto own = columns.narrow(-1, begin, *factor / 2);
-    const auto both = at::cat({own, -own}, -1);
-    const auto digit = digits.remainder(*factor).unsqueeze(-1);
-    const auto behind = both.amax(-1) - both.gather(-1, digit).squeeze(-1);
-    miss = std::max(miss, behind.max().item<double>());
-    digits = digits.floor_divide(*factor);
-  }
-  return miss;
 }
 
 TEST(LshRotationsCuda, AreTheCpusBitForBit) {
@@ -73,7 +51,8 @@ TEST(LshBucketsCuda, AreTheArgmaxUpToNearTies) {
         const auto buckets = hash_on_cuda(vectors, rotations, n_buckets);
         EXPECT_LT((buckets != expected).to(at::kDouble).mean().item<double>(),
                   1e-3);
-        EXPECT_LT(largest_miss(exact, rotations, n_buckets, buckets), 2e-4);
+        EXPECT_LT(reference::largest_miss(exact, rotations, n_buckets, buckets),
+                  2e-4);
       }
     }
   }

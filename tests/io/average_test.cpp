@@ -26,7 +26,7 @@ TEST(Average, IsTheMeanOfTheLast) {
   ASSERT_EQ(last.size(), 3U);
   EXPECT_TRUE(last[0].ends_with("step-00000070")) << last[0];
   EXPECT_TRUE(last[2].ends_with("step-00000020")) << last[2];
-  for (auto folders :
+  for (const auto& folders :
        {last, std::vector<std::string>{last[2], last[0], last[1]}}) {
     const auto mean = average_checkpoints(folders);
     EXPECT_EQ(mean.step, 70);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "reformer/io/safetensors.h"
 #include "tests/io/checkpoint_fixture.h"
 
 namespace reformer {
@@ -68,9 +69,9 @@ TEST_F(CheckpointParts, TheIndexSaysWhichFileHasWhat) {
     const auto tensors =
         read_safetensors(first_ + "/" + file.get<std::string>()).tensors;
     named.insert(name);
-    EXPECT_TRUE(
-        std::any_of(tensors.begin(), tensors.end(),
-                    [&](const auto& tensor) { return tensor.name == name; }))
+    EXPECT_TRUE(std::any_of(
+        tensors.begin(), tensors.end(),
+        [&name = name](const auto& tensor) { return tensor.name == name; }))
         << name;
   }
   EXPECT_EQ(named.size(), saved.parameters.size());

@@ -169,6 +169,12 @@ TEST(Huggingface, WhatTheirsHaveNotIsNotExported) {
   checkpoint = some_reformer();
   checkpoint.config.task.byte_offset = 0;
   EXPECT_THROW(export_huggingface(folder / "bytes", checkpoint), Error);
+  checkpoint = some_reformer();
+  checkpoint.config.model.activation = "relu_squared";
+  EXPECT_THROW(export_huggingface(folder / "squares", checkpoint), Error);
+  checkpoint = some_reformer();
+  checkpoint.config.model.short_convolution = 4;
+  EXPECT_THROW(export_huggingface(folder / "filters", checkpoint), Error);
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ TEST_F(MetricsWriterTest, DropsTheEvaluationThatIsToBeDoneAgain) {
   const std::string evaluation = "{\"step\":2,\"validation/loss\":1.0}\n";
   for (const bool evaluated : {true, false}) {
     set_lines(before + evaluation);
-    MetricsWriter(folder_, {2, evaluated});
+    { const MetricsWriter begun(folder_, {2, evaluated}); }
     EXPECT_EQ(lines(), evaluated ? before + evaluation : before);
   }
 }

@@ -194,7 +194,8 @@ TEST_F(SafetensorsTest, WhatCannotBeWrittenIsNamed) {
       {{{"x", at::zeros({2}, at::kComplexFloat)}}, "ComplexFloat"},
       {{{"x\xff", x}}, "not UTF-8"}};
   for (const auto& [tensors, fault] : mistakes) {
-    const std::string message = error_of([&] { write(tensors); });
+    const std::string message =
+        error_of([&, &tensors = tensors] { write(tensors); });
     EXPECT_TRUE(message.starts_with(path_ + ": ")) << message;
     EXPECT_NE(message.find(fault), std::string::npos) << message;
   }
@@ -354,9 +355,10 @@ TEST_F(SafetensorsTest, OpensTheFileThatPythonWrites) {
   const auto expected = python_tensors();
   ASSERT_EQ(file.tensors.size(), expected.size());
   for (const auto& [name, value] : file.tensors) {
-    const auto same = std::find_if(
-        expected.begin(), expected.end(),
-        [&](const NamedTensor& tensor) { return tensor.name == name; });
+    const auto same = std::find_if(expected.begin(), expected.end(),
+                                   [&name = name](const NamedTensor& tensor) {
+                                     return tensor.name == name;
+                                   });
     ASSERT_NE(same, expected.end()) << name;
     EXPECT_TRUE(same_bits(value, same->value)) << name;
   }

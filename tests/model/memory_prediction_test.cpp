@@ -67,6 +67,12 @@ std::vector<Case> cases() {
                 c.model.feed_forward_chunk = 0;
                 c.model.activation = "relu";
               }),
+      case_of("whole_feed_forward_relu_squared",
+              [](Config& c) {
+                c.model.d_ff = 1024;
+                c.model.feed_forward_chunk = 0;
+                c.model.activation = "relu_squared";
+              }),
       case_of("whole_loss",
               [](Config& c) {
                 c.model.vocabulary = 1000;

@@ -30,7 +30,9 @@ TEST(Positions, SinusoidsAreThoseOfTheTransformer) {
   const auto table = sinusoids(3, 5, 7);
   for (int64_t p = 0; p < 5; ++p) {
     for (int64_t c = 0; c < 7; ++c) {
-      const double angle = double(3 + p) / std::pow(10000.0, c / 2 * 2 / 7.0);
+      const int64_t even = c - c % 2;
+      const double angle =
+          double(3 + p) / std::pow(10000.0, double(even) / 7.0);
       EXPECT_NEAR(table[p][c].item<double>(),
                   c % 2 == 0 ? std::sin(angle) : std::cos(angle), 1e-12);
     }
@@ -73,9 +75,9 @@ TEST(Positions, AxialStartsAsWavesThatFitItsAxes) {
     const int64_t width = config.model.axial_dims[axis];
     for (const int64_t p : {int64_t{1}, table.size(0) - 1}) {
       for (int64_t c = 0; c < width; ++c) {
+        const int64_t even = c - c % 2;
         const double angle =
-            double(p) /
-            std::pow(slowest[axis], double(c / 2 * 2) / double(width));
+            double(p) / std::pow(slowest[axis], double(even) / double(width));
         EXPECT_NEAR(table[p][c].item<double>(),
                     c % 2 == 0 ? std::sin(angle) : std::cos(angle), 1e-10)
             << axis << ", " << p << ", " << c;

@@ -1,14 +1,12 @@
 #include "reformer/ops/lsh_buckets.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "reformer/config/bucket_count.h"
 #include "reformer/ops/lsh_rotations.h"
 #include "tests/support/cases.h"
 #include "tests/support/reference.h"
@@ -34,27 +32,6 @@ double share_of(const at::Tensor& condition) {
   return condition.to(at::kDouble).mean().item<double>();
 }
 
-// By how much the largest signed column beats the one that was chosen, over
-// all factors.
-double largest_miss(const at::Tensor& vectors, const at::Tensor& rotations,
-                    int64_t n_buckets, const at::Tensor& buckets) {
-  const auto columns = reference::rotated(vectors, rotations);
-  double miss = 0;
-  int64_t begin = columns.size(-1);
-  auto digits = buckets;
-  const auto factors = bucket_factors(n_buckets);
-  for (auto factor = factors.rbegin(); factor != factors.rend(); ++factor) {
-    begin -= *factor / 2;
-    const auto own = columns.narrow(-1, begin, *factor / 2);
-    const auto both = at::cat({own, -own}, -1);
-    const auto digit = digits.remainder(*factor).unsqueeze(-1);
-    const auto behind = both.amax(-1) - both.gather(-1, digit).squeeze(-1);
-    miss = std::max(miss, behind.max().item<double>());
-    digits = digits.floor_divide(*factor);
-  }
-  return miss;
-}
-
 TEST(LshBuckets, AreTheArgmaxOfTheReferenceWithEachInstructionSet) {
   for (const int64_t n_buckets : {2, 4, 30, 128, 192, 1024, 2048, 65536}) {
     for (const int64_t d_head : {8, 40, 64, 129}) {
@@ -68,7 +45,9 @@ TEST(LshBuckets, AreTheArgmaxOfTheReferenceWithEachInstructionSet) {
             lsh_buckets(vectors, rotations, n_buckets).to(at::kLong);
         // Rounding may decide between two almost equal columns, no more.
         EXPECT_LT(share_of(buckets != expected), 2e-3);
-        EXPECT_LT(largest_miss(vectors, rotations, n_buckets, buckets), 1e-4);
+        EXPECT_LT(
+            reference::largest_miss(vectors, rotations, n_buckets, buckets),
+            1e-4);
       });
       const auto exact =
           lsh_buckets(vectors.to(at::kDouble), rotations, n_buckets);

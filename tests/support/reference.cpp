@@ -80,6 +80,25 @@ at::Tensor hash(const at::Tensor& vectors, const at::Tensor& rotations,
   return bucket;
 }
 
+double largest_miss(const at::Tensor& vectors, const at::Tensor& rotations,
+                    int64_t n_buckets, const at::Tensor& buckets) {
+  const auto columns = rotated(vectors, rotations);
+  double miss = 0;
+  int64_t begin = columns.size(-1);
+  auto digits = buckets;
+  const auto factors = bucket_factors(n_buckets);
+  for (auto factor = factors.rbegin(); factor != factors.rend(); ++factor) {
+    begin -= *factor / 2;
+    const auto own = columns.narrow(-1, begin, *factor / 2);
+    const auto both = at::cat({own, -own}, -1);
+    const auto digit = digits.remainder(*factor).unsqueeze(-1);
+    const auto behind = both.amax(-1) - both.gather(-1, digit).squeeze(-1);
+    miss = std::max(miss, behind.max().item<double>());
+    digits = digits.floor_divide(*factor);
+  }
+  return miss;
+}
+
 SortedRounds sort(const at::Tensor& buckets, const at::Tensor& mask) {
   const int64_t length = buckets.size(-1);
   const auto position = at::arange(length, at::kLong);

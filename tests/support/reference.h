@@ -31,6 +31,11 @@ at::Tensor hash(const at::Tensor& vectors, const at::Tensor& rotations,
 // x R, [batch, heads, rounds, length, columns], in float64.
 at::Tensor rotated(const at::Tensor& vectors, const at::Tensor& rotations);
 
+// By how much the largest signed column beats the one that `buckets`, int64,
+// say was chosen: the most over all factors.
+double largest_miss(const at::Tensor& vectors, const at::Tensor& rotations,
+                    int64_t n_buckets, const at::Tensor& buckets);
+
 // order and place, int64, by at::sort; shapes as bucket_sort's.
 SortedRounds sort(const at::Tensor& buckets, const at::Tensor& mask);
 

@@ -3,9 +3,8 @@
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "reformer/base/errors.h"
+#include "tests/tasks/drawn_task_checks.h"
 
 namespace reformer {
 namespace {
@@ -36,17 +35,6 @@ void expect_form(const Batch& batch, int64_t rows, const Config& config) {
       EXPECT_EQ(w[i], i >= length / 2);
     }
   }
-}
-
-// Each row of tokens once.
-std::set<std::vector<int64_t>> rows_of(const at::Tensor& tokens) {
-  std::set<std::vector<int64_t>> rows;
-  const int64_t length = tokens.size(1);
-  for (int64_t row = 0; row < tokens.size(0); ++row) {
-    const int64_t* x = tokens.const_data_ptr<int64_t>() + row * length;
-    rows.insert({x, x + length});
-  }
-  return rows;
 }
 
 TEST(DuplicationTask, BatchesAreASeparatorAndAWordTwice) {
@@ -91,38 +79,12 @@ TEST(DuplicationTask, ABatchIsAFunctionOfSeedAndIndex) {
 }
 
 TEST(DuplicationTask, NoRowIsDrawnTwice) {
-  const auto task = make_task(small_config());
-  std::set<std::vector<int64_t>> all;
-  size_t drawn = 0;
-  const auto add = [&](const Batch& batch) {
-    all.merge(rows_of(batch.tokens));
-    drawn += size_t(batch.tokens.size(0));
-  };
-  for (int64_t index = 0; index < 13; ++index) {
-    add(task->training_batch(index));
-    add(task->evaluation_batch(Split::kValidation, index));
-    add(task->evaluation_batch(Split::kTest, index));
-  }
-  EXPECT_EQ(all.size(), drawn);
+  drawn_task::expect_no_row_twice(small_config());
 }
 
 TEST(DuplicationTask, ASplitHasTheSameExamplesInBatchesOfAnySize) {
-  const auto examples = [](int64_t batch_size) {
-    auto config = small_config();
-    config.train.batch = batch_size;
-    const auto task = make_task(config);
-    std::vector<at::Tensor> batches;
-    std::set<std::vector<int64_t>> all;
-    const int64_t batches_count = task->evaluation_batches(Split::kValidation);
-    for (int64_t index = 0; index < batches_count; ++index) {
-      all.merge(
-          rows_of(task->evaluation_batch(Split::kValidation, index).tokens));
-    }
-    return all;
-  };
-  EXPECT_EQ(examples(5).size(), size_t{DuplicationTask::kExamples});
-  EXPECT_EQ(examples(5), examples(64));
-  EXPECT_EQ(examples(5), examples(100));
+  drawn_task::expect_same_examples_in_any_batch(small_config(),
+                                                DuplicationTask::kExamples);
 }
 
 TEST(DuplicationTask, TheMetricIsTheLoss) {

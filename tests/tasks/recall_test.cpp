@@ -5,9 +5,9 @@
 
 #include <bit>
 #include <map>
-#include <set>
 
 #include "reformer/base/errors.h"
+#include "tests/tasks/drawn_task_checks.h"
 
 namespace reformer {
 namespace {
@@ -187,46 +187,13 @@ TEST(RecallTask, ABatchIsAFunctionOfSeedAndIndex) {
       at::equal(batch.tokens, make_task(config)->training_batch(7).tokens));
 }
 
-std::set<std::vector<int64_t>> rows_of(const at::Tensor& tokens) {
-  std::set<std::vector<int64_t>> rows;
-  const int64_t length = tokens.size(1);
-  for (int64_t row = 0; row < tokens.size(0); ++row) {
-    const int64_t* x = tokens.const_data_ptr<int64_t>() + row * length;
-    rows.insert({x, x + length});
-  }
-  return rows;
-}
-
 TEST(RecallTask, NoRowIsDrawnTwice) {
-  const auto task = make_task(small_config());
-  std::set<std::vector<int64_t>> all;
-  size_t drawn = 0;
-  const auto add = [&](const Batch& batch) {
-    all.merge(rows_of(batch.tokens));
-    drawn += size_t(batch.tokens.size(0));
-  };
-  for (int64_t index = 0; index < 13; ++index) {
-    add(task->training_batch(index));
-    add(task->evaluation_batch(Split::kValidation, index));
-    add(task->evaluation_batch(Split::kTest, index));
-  }
-  EXPECT_EQ(all.size(), drawn);
+  drawn_task::expect_no_row_twice(small_config());
 }
 
 TEST(RecallTask, ASplitHasTheSameExamplesInBatchesOfAnySize) {
-  const auto examples = [](int64_t batch_size) {
-    auto config = small_config();
-    config.train.batch = batch_size;
-    const auto task = make_task(config);
-    std::set<std::vector<int64_t>> all;
-    for (int64_t i = 0; i < task->evaluation_batches(Split::kTest); ++i) {
-      all.merge(rows_of(task->evaluation_batch(Split::kTest, i).tokens));
-    }
-    return all;
-  };
-  EXPECT_EQ(examples(5).size(), size_t{RecallTask::kExamples});
-  EXPECT_EQ(examples(5), examples(64));
-  EXPECT_EQ(examples(5), examples(100));
+  drawn_task::expect_same_examples_in_any_batch(small_config(),
+                                                RecallTask::kExamples);
 }
 
 TEST(RecallTask, TheMetricIsTheLoss) {

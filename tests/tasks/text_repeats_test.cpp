@@ -41,17 +41,19 @@ TEST(TextRepeats, NoneWithoutAShare) {
 }
 
 TEST(TextRepeats, AboutTheShareIsRepeats) {
-  constexpr int64_t kLength = 65536;
-  for (const double share : {0.02, 0.1, 0.5}) {
-    int64_t repeats = 0;
-    constexpr uint32_t kSequences = 400;
-    for (uint32_t seed = 0; seed < kSequences; ++seed) {
-      for (const auto& [size, source] : drawn(kLength, share, seed)) {
-        if (source != SequencePiece::kText) repeats += size;
+  constexpr uint32_t kSequences = 2000;
+  for (const int64_t length : {1024, 4096, 65536}) {
+    for (const double share : {0.02, 0.05, 0.1, 0.5}) {
+      int64_t repeats = 0;
+      for (uint32_t seed = 0; seed < kSequences; ++seed) {
+        for (const auto& [size, source] : drawn(length, share, seed)) {
+          if (source != SequencePiece::kText) repeats += size;
+        }
       }
+      EXPECT_NEAR(double(repeats) / (double(length) * kSequences), share,
+                  0.12 * share)
+          << length;
     }
-    EXPECT_NEAR(double(repeats) / (double(kLength) * kSequences), share,
-                0.12 * share);
   }
 }
 

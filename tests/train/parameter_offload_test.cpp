@@ -31,6 +31,7 @@ Config config_of(const Settings& settings, bool offload) {
   Config config = duplication_config(16, 32, 48, 64);
   config.model.layers = settings.layers;
   config.model.dropout = 0.1;
+  config.model.short_convolution = 3;  // filters are views of what moves
   config.lsh.chunk_length = 8;
   config.train.optimizer = settings.optimizer;
   config.train.learning_rate = 0.01;

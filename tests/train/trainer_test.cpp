@@ -153,6 +153,29 @@ TEST_F(TrainerTest, EverythingIsSavedBeforeTheLastEvaluation) {
   }
 }
 
+// One that is killed before its first save would go on from other weights.
+TEST_F(TrainerTest, WeightsThatARunBeginsWithAreSavedBeforeItsFirstStep) {
+  auto config = tiny_config();
+  run(config, *make_task(config), "first");
+  const auto given = load_latest_checkpoint(folder_ / "first")->parameters;
+  config.train.seed = 5;
+  const Telling killed(config, [](bool, int64_t) {
+    throw std::runtime_error("killed in the first step");
+  });
+  RunPlace place{folder_ / "tuned"};
+  place.parameters = given;
+  EXPECT_THROW(train(config, killed, place, stop_, noted_), std::runtime_error);
+  const auto saved = load_latest_checkpoint(folder_ / "tuned");
+  ASSERT_TRUE(saved.has_value());
+  EXPECT_EQ(saved->step, 0);
+  EXPECT_TRUE(same_bits(saved->parameters, given));
+
+  run(config, *make_task(config), "tuned", /*resume=*/true);
+  place.directory = folder_ / "whole";
+  train(config, *make_task(config), place, stop_, noted_);
+  expect_same("tuned", "whole");
+}
+
 TEST_F(TrainerTest, StoppedInAnEvaluationItGoesOnAsIfItHadNotBeen) {
   auto config = tiny_config();
   config.train.evaluate_every = 2;

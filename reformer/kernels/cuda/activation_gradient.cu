@@ -43,11 +43,6 @@ __device__ float slope(float x) {
   }
 }
 
-__device__ uint32_t rounded_pair(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  return reinterpret_cast<const uint32_t&>(pair);
-}
-
 template <Activation activation>
 __global__ void __launch_bounds__(kThreads)
     activation_gradient_kernel(const __nv_bfloat16* x, __nv_bfloat16* d,
@@ -72,9 +67,7 @@ __global__ void __launch_bounds__(kThreads)
         g[i] *= slope<activation>(seen[i]);
         sums[i] += g[i];
       }
-      *reinterpret_cast<uint4*>(d + at) = {
-          rounded_pair(g[0], g[1]), rounded_pair(g[2], g[3]),
-          rounded_pair(g[4], g[5]), rounded_pair(g[6], g[7])};
+      store_eight(d + at, g);
     }
   }
 #pragma unroll

@@ -55,6 +55,23 @@ __device__ __forceinline__ void unpack(const Eight<float>& from,
   x[7] = from.high.w;
 }
 
+// `to` likewise.
+__device__ __forceinline__ void store_eight(float* to, const float (&x)[8]) {
+  auto* fours = reinterpret_cast<float4*>(to);
+  fours[0] = {x[0], x[1], x[2], x[3]};
+  fours[1] = {x[4], x[5], x[6], x[7]};
+}
+__device__ __forceinline__ void store_eight(__nv_bfloat16* to,
+                                            const float (&x)[8]) {
+  uint32_t pairs[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(x[2 * i], x[2 * i + 1]);
+    pairs[i] = reinterpret_cast<const uint32_t&>(pair);
+  }
+  *reinterpret_cast<uint4*>(to) = {pairs[0], pairs[1], pairs[2], pairs[3]};
+}
+
 __device__ __forceinline__ float to_float(float x) { return x; }
 __device__ __forceinline__ float to_float(__nv_bfloat16 x) {
   return __bfloat162float(x);

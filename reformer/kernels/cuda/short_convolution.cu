@@ -42,21 +42,6 @@ __device__ void load_row(const Rows<const T>& rows, const T* head, int64_t row,
   }
 }
 
-__device__ void store_eight(float* to, const float (&x)[kEight]) {
-  auto* fours = reinterpret_cast<float4*>(to);
-  fours[0] = {x[0], x[1], x[2], x[3]};
-  fours[1] = {x[4], x[5], x[6], x[7]};
-}
-__device__ void store_eight(__nv_bfloat16* to, const float (&x)[kEight]) {
-  uint32_t pairs[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(x[2 * i], x[2 * i + 1]);
-    pairs[i] = reinterpret_cast<const uint32_t&>(pair);
-  }
-  *reinterpret_cast<uint4*>(to) = {pairs[0], pairs[1], pairs[2], pairs[3]};
-}
-
 template <int kTaps>
 __device__ void load_weights(const float* weight, int64_t tap_stride,
                              float (&w)[kTaps][kEight]) {
@@ -140,7 +125,8 @@ __device__ void add_strip(const ConvolutionWeightsArgs<T>& args, const T* x,
 template <class T, int kTaps>
 __global__ void __launch_bounds__(kThreads) convolution_weights_kernel(
     const __grid_constant__ ConvolutionWeightsArgs<T> args) {
-  __shared__ float shared[kThreads * kEight];  // [lanes, d_head]
+  // [lanes, d_head]
+  __shared__ __align__(16) float shared[kThreads * kEight];
   const auto& shape = args.shape;
   const int64_t head = blockIdx.y;
   const int groups = static_cast<int>(shape.d_head / kEight);
@@ -200,23 +186,26 @@ __global__ void __launch_bounds__(kThreads) next_convolution_kernel(
   if (batch >= shape.batch) return;
   const T* x = args.x.head(batch, head) + column;
   T* recent = args.recent + row * shape.taps * shape.d_head + column;
+  // In the order in which short_convolution_kernel adds: a bucket depends on
+  // the last bit.
   float sum = to_float(*x);
-  for (int64_t t = shape.taps - 1; t >= 0; --t) {
+  T newer = *x;
+  for (int64_t t = 0; t < shape.taps; ++t) {
     const T before = recent[t * shape.d_head];
     sum += args.weight[(t * shape.heads + head) * shape.d_head + column] *
            to_float(before);
-    if (t + 1 < shape.taps) recent[(t + 1) * shape.d_head] = before;
+    recent[t * shape.d_head] = newer;
+    newer = before;
   }
-  *recent = *x;
   store(args.y.head(batch, head) + column, sum);
 }
 
 // Calls run with the number of taps as a constant.
 template <class Run>
 void with_taps(int64_t taps, const char* name, const Run& run) {
-  static_assert(kMaxConvolutionTaps == 4);
-  require(taps >= 1 && taps <= kMaxConvolutionTaps, name, ": 1 to ",
-          kMaxConvolutionTaps, " taps are required, got ", taps);
+  static_assert(kMostConvolutionTaps == 4);
+  require(taps >= 1 && taps <= kMostConvolutionTaps, name, ": 1 to ",
+          kMostConvolutionTaps, " taps are required, got ", taps);
   if (taps == 1) return run(std::integral_constant<int, 1>());
   if (taps == 2) return run(std::integral_constant<int, 2>());
   if (taps == 3) return run(std::integral_constant<int, 3>());
