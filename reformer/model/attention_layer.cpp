@@ -154,7 +154,7 @@ Projected AttentionLayer::split(const std::vector<at::Tensor>& rows) const {
 }
 
 // By the library, whatever the number of rows: what a step adds to a stream it
-// later takes away, and other products would leave their rounding behind.
+// later takes away, and other matmuls would leave their rounding behind.
 std::vector<at::Tensor> AttentionLayer::projected_rows(const at::Tensor& normed,
                                                        const Pass& pass) const {
   const auto matrices = projections();
@@ -426,7 +426,7 @@ void AttentionLayer::add_gradients(EvaluatedAttention evaluated,
   add_norm_gradients(normed, norm_, d_normed.view_as(d_x), d_x);
 }
 
-// What products need goes before attention takes its memory; the normed rows
+// What matmuls need goes before attention takes its memory; the normed rows
 // are made once more after it.
 void AttentionLayer::reverse(const ReversibleBranch& branch, const Pass& pass,
                              at::Tensor buckets) const {

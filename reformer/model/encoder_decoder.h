@@ -68,7 +68,7 @@ class EncoderDecoder : public SequenceModel {
   }
 
   // LN(joined streams): what cross-attention reads of the encoder's last block,
-  // in the type of products. Differentiable.
+  // in the type of matmuls. Differentiable.
   at::Tensor encoder_output(const Streams& y) const;
 
   // Dropout of what a stack reads, as training has it. Differentiable.

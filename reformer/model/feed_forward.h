@@ -73,7 +73,7 @@ class FeedForward {
   int64_t chunk(int64_t batch) const;
 
  private:
-  // In the type of products, converted once for all parts.
+  // In the type of matmuls, converted once for all parts.
   struct Matrices {
     LinearWeights in;
     LinearWeights out;

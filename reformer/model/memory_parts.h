@@ -21,24 +21,24 @@ int64_t whole_length(const Config& config);
 // Of the rank that has most of them.
 int64_t own_heads(const Config& config);
 
-// Of a number in products and attention.
+// Of an element in matmuls and attention.
 int64_t compute_bytes(const Config& config, at::DeviceType device);
 
 // Bytes of the tensors that a config is made of.
 struct TensorSizes {
   TensorSizes(const Config& config, at::DeviceType on);
 
-  // A matrix of the parameters as products take it: a copy, if it is rounded.
+  // A matrix of the parameters as matmuls take it: a copy, if it is rounded.
   int64_t rounded(int64_t numbers) const {
     return compute == kFloatBytes ? 0 : numbers * compute;
   }
 
   at::DeviceType device;
-  int64_t compute;  // bytes of a number in products and attention
+  int64_t compute;  // bytes of an element in matmuls and attention
   int64_t tokens;
   int64_t all_tokens;   // of all ranks that share them, as each rank has them
   int64_t stream;       // [tokens, d_model]
-  int64_t normed;       // likewise, in the type of products
+  int64_t normed;       // likewise, in the type of matmuls
   int64_t heads;        // [all tokens, own heads * d_head]
   int64_t head_rows;    // all tokens * own heads, in rows
   int64_t hashed_rows;  // of heads that hash

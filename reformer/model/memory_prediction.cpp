@@ -199,7 +199,7 @@ class Moments {
   }
 
   // Muon's: the two largest matrices of a block before and after an iteration,
-  // and two products of each with itself (on a GPU half of it).
+  // and two matmuls of each with itself (on a GPU half of it).
   MemoryPrediction optimizer() const {
     const auto& model = config_.model;
     const int64_t least = std::min(model.d_model, model.d_ff);

@@ -15,7 +15,7 @@ void for_each_part(int64_t length, int64_t chunk, const Body& body) {
   }
 }
 
-// Numbers that a part of the positions may take, so that products stay large
+// Elements that a part of the positions may take, so that matmuls stay large
 // and memory small: 16 MiB of float32 on a CPU, 128 MiB of bfloat16 on a GPU.
 inline int64_t part_elements(at::DeviceType device) {
   return device == at::kCPU ? int64_t{4} << 20 : int64_t{64} << 20;

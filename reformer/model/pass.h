@@ -9,7 +9,7 @@ namespace reformer {
 
 // What the cross-attention of a decoder reads besides its stream.
 struct EncoderOutput {
-  at::Tensor output;  // [batch, source length, d_model], of the products' type
+  at::Tensor output;  // [batch, source length, d_model], of the matmuls' type
   at::Tensor mask;    // [batch, source length] bool: real; undefined: all are
   // The sum of the output's gradients so far, [batch, source length, d_model]:
   // each cross-attention adds its own on the way back.

@@ -10,8 +10,8 @@ namespace reformer {
 class Communicator;
 
 // Parameters, their gradients, the residual streams, hashing, softmax
-// statistics and the loss are of `type`; products and attention of `compute`.
-// The matrices of products, which are nearly all of a model, are of `matrices`:
+// statistics and the loss are of `type`; matmuls and attention of `compute`.
+// The matrices of matmuls, which are nearly all of a model, are of `matrices`:
 // where they are trained `type`, or steps smaller than their rounding would be
 // lost.
 struct Placement {
@@ -39,7 +39,7 @@ Placement placement_on(at::Device device, Precision precision);
 Placement placement_of_trained(at::Device device, Precision precision);
 
 // Likewise for one that will not be trained further: its matrices are kept as
-// products take them.
+// matmuls take them.
 Placement placement_for_use(at::Device device, Precision precision);
 
 }  // namespace reformer

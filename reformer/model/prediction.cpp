@@ -89,7 +89,7 @@ double lsh_keys(const Config& config, bool causal) {
 }
 
 struct LayerFlops {
-  double products = 0;   // with parameters
+  double matmuls = 0;    // with parameters
   double attention = 0;  // scores and weighted values
   double hash = 0;
 };
@@ -111,7 +111,7 @@ LayerFlops layer_flops(const Config& config, const PlannedBlock& block) {
       expected_keys_per_query(config, block.attention, !block.encoder) +
       (block.cross ? double(config.train.length) : 0);
   LayerFlops flops;
-  flops.products =
+  flops.matmuls =
       2 * tokens * d_model * (projections * width + 2 * double(model.d_ff));
   flops.attention = 2 * tokens * width * 2 * keys;
   if (block.attention == AttentionKind::kLshHuggingface) {
@@ -258,12 +258,12 @@ FlopsPrediction predict_flops(const Config& config) {
   flops.backward = 2 * head;
   for (const auto& block : planned_blocks(model)) {
     const auto layer = layer_flops(config, block);
-    flops.forward += layer.products + layer.attention + layer.hash;
+    flops.forward += layer.matmuls + layer.attention + layer.hash;
     // Of a product two gradients; of attention scores and weighted values, the
     // scores again and four gradients.
-    flops.backward += 2 * layer.products + 2.5 * layer.attention;
+    flops.backward += 2 * layer.matmuls + 2.5 * layer.attention;
     if (model.block == BlockKind::kReversible) {
-      flops.recomputation += layer.products + layer.attention;
+      flops.recomputation += layer.matmuls + layer.attention;
     }
   }
   return flops;

@@ -83,7 +83,7 @@ Config part_of_rank(const Config& config, int64_t ranks);
 PeakPrediction predict_memory_of_rank(const Config& config,
                                       at::DeviceType device, int64_t ranks);
 
-// Floating point operations of a step: products alone, 2 for each
+// Floating point operations of a step: matmuls alone, 2 for each
 // multiply-add.
 struct FlopsPrediction {
   double forward = 0;

@@ -67,8 +67,8 @@ TEST_F(CudaLearner, LearnsInBfloat16AsInFloat32) {
 }
 
 // Generating has kernels of its own for up to 8 rows. A step must not: what
-// they add to a stream the library's products would not take away again.
-TEST_F(CudaLearner, ComputesFewRowsByTheProductsThatUndoThem) {
+// they add to a stream the library's matmuls would not take away again.
+TEST_F(CudaLearner, ComputesFewRowsByTheMatmulsThatReverseThem) {
   for (const int64_t length : {4, 8, 10}) {
     auto config = small_config();
     config.model.dropout = 0;
