@@ -25,9 +25,18 @@ Config launched_config(const EvalOptions& options) {
   return config;
 }
 
+void require_their_attention(const EvalOptions& options) {
+  const auto kinds = load_best_config(options.directory).model.attention;
+  require(kinds.contains(AttentionKind::kLshHuggingface),
+          "--our-attention: a model with lsh_huggingface is required, "
+          "model.attention is ",
+          kinds);
+}
+
 // Beside what it was trained with: what does the change cost?
 void evaluate_both(const EvalOptions& options, at::Device device,
                    World* world) {
+  if (options.our_attention) require_their_attention(options);
   auto trained = options;
   trained.our_attention = false;
   if (options.our_attention) evaluate_run(trained, device, world);

@@ -87,10 +87,6 @@ Checkpoint loaded(const EvalOptions& options) {
   if (!options.data.empty()) config.task.data = options.data;
   set_values(config, options.assignments);
   if (options.our_attention) {
-    require(config.model.attention.contains(AttentionKind::kLshHuggingface),
-            "--our-attention: a model with lsh_huggingface is required, "
-            "model.attention is ",
-            config.model.attention);
     config = with_our_attention(config);
     check(config);
   }

@@ -31,11 +31,14 @@ def main():
     parser.add_argument("model", type=pathlib.Path)
     parser.add_argument("text", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--program", default="build/reformer")
+    parser.add_argument("--program", type=pathlib.Path,
+                        default=pathlib.Path("build/reformer"))
     parser.add_argument("--make-small", action="store_true")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--length", type=int, default=256)
     given = parser.parse_args()
+    if not given.program.is_file():
+        parser.error(f"{given.program}: no such program; build it with `make`")
     if given.make_small:
         make_small(given.model)
 

@@ -15,7 +15,9 @@ as ours do.
 import argparse
 import math
 import os
+import signal
 import statistics
+import sys
 import time
 
 # Huge pages for tensors, as the program has them; read at the first tensor.
@@ -144,24 +146,39 @@ def ours_in_turn(given, qk, v, d_output):
     if not there:
         say(f"{given.program} is not there: without the C++ bench")
     python, cpp = [], []
-    for _ in range(given.pairs if there else 1):
-        python.append(measure(
-            lambda qk, v: reformer.lsh_attention(
-                qk, v, rounds=given.rounds, chunk_length=given.chunk_length,
-                seed=next(step)), [qk, v], d_output, given.device))
-        if there:
-            cpp.append(bench_program(given))
+    try:
+        for _ in range(given.pairs if there else 1):
+            python.append(measure(
+                lambda qk, v: reformer.lsh_attention(
+                    qk, v, rounds=given.rounds,
+                    chunk_length=given.chunk_length, seed=next(step)),
+                [qk, v], d_output, given.device))
+            if there:
+                cpp.append(bench_program(given))
+    finally:  # whoever stops it has the pairs so far
+        report_ours(given, python, cpp)
+
+
+def report_ours(given, python, cpp):
     medians = [{key: statistics.median(row[key] for row in rows)
                 for key in rows[0]} for rows in (python, cpp) if rows]
-    report_of(given, "reformer.lsh_attention (Python)", medians[0])
-    if there:
-        report_of(given, "reformer bench attention (C++)", medians[1])
-        ratios = {f"{name}_ratio": medians[0][f"{name}_ms"]
-                  / medians[1][f"{name}_ms"] for name in ("forward", "backward")}
-        ratios["ratio"] = sum(medians[0][f"{name}_ms"] for name in (
-            "forward", "backward")) / sum(medians[1][f"{name}_ms"] for name in (
-                "forward", "backward"))
-        report_of(given, "Python over C++", ratios)
+    names = ("reformer.lsh_attention (Python)", "reformer bench attention (C++)")
+    for what, row in zip(names, medians):
+        report_of(given, what, row)
+    if cpp:
+        ours, theirs = medians
+        keys = {"forward": ["forward_ms"], "backward": ["backward_ms"],
+                "": ["forward_ms", "backward_ms"]}
+        report_of(given, "Python over C++", {
+            f"{name}_ratio".lstrip("_"): sum(ours[key] for key in wanted)
+            / sum(theirs[key] for key in wanted)
+            for name, wanted in keys.items()} | {"pairs": len(cpp)})
+
+
+def exact(given, qk, v, d_output):
+    report_of(given, "scaled_dot_product_attention", measure(
+        lambda q, v: torch.nn.functional.scaled_dot_product_attention(
+            q, q, v, is_causal=True), [qk, v], d_output, given.device))
 
 
 class Given(torch.nn.Module):
@@ -220,22 +237,24 @@ def reformer_pytorch(given, qk, v, d_output):
 
 def main():
     given = options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # `timeout`
     dtype = getattr(torch, given.dtype)
     torch.manual_seed(0)
     qk, v, d_output = (
         torch.randn(1, given.heads, given.length, given.d_head,
                     device=given.device).to(dtype) for _ in range(3))
     ours_in_turn(given, qk, v, d_output)
+    others = []
     if given.device == "cuda" or given.length <= given.exact_up_to:
-        report_of(given, "scaled_dot_product_attention", measure(
-            lambda q, v: torch.nn.functional.scaled_dot_product_attention(
-                q, q, v, is_causal=True), [qk, v], d_output, given.device))
+        others += [exact]
     if given.length <= given.peers_up_to:
-        for peer in (hugging_face, reformer_pytorch):
-            try:
-                peer(given, qk, v, d_output)
-            except (RuntimeError, torch.OutOfMemoryError) as error:
-                say(f"{peer.__name__}: {str(error).splitlines()[0]}")
+        others += [hugging_face, reformer_pytorch]
+    for peer in others:
+        try:
+            peer(given, qk, v, d_output)
+        except Exception as error:  # theirs; the others are still measured
+            say(f"{peer.__name__}: {type(error).__name__}: "
+                f"{(str(error) or 'no word').splitlines()[0]}")
 
 
 if __name__ == "__main__":

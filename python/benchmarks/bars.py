@@ -3,7 +3,8 @@
 
     python3 python/benchmarks/bars.py FILE...
 
-FILEs have rows of attention.py and huggingface.py among other lines.
+FILEs have rows of attention.py and huggingface.py among other lines; of several
+of one kind the last counts. What has none is not measured: "-".
 """
 import json
 import pathlib
@@ -33,9 +34,12 @@ BARS = [
 def rows_of(paths):
     rows = []
     for path in paths:
-        for line in pathlib.Path(path).read_text().splitlines():
-            if line.startswith('{"bench"'):
-                rows.append(json.loads(line))
+        for line in pathlib.Path(path).read_text(errors="replace").splitlines():
+            begin = line.find('{"bench"')  # a progress bar may stand before it
+            try:
+                rows += [json.loads(line[begin:])] if begin >= 0 else []
+            except ValueError:  # whoever wrote it was stopped
+                continue
     return rows
 
 
@@ -45,11 +49,10 @@ def main():
     rows = rows_of(sys.argv[1:])
     print(f"{'':44}{'measured':>10}{'at least':>10}{'target':>8}")
     for bench, what, key, words, least, target in BARS:
-        row = next((row for row in rows if row["bench"] == bench
+        row = next((row for row in reversed(rows) if row["bench"] == bench
                     and row["what"] == what), None)
-        if row is None:
-            continue
-        said = f"{row[key]:.3f}" if key in row else "fault"
+        said = ("-" if row is None else
+                f"{row[key]:.3f}" if key in row else "fault")
         print(f"{words:44}{said:>10}{least or '':>10}{target or '':>8}")
     for row in rows:
         if "step_s" in row:

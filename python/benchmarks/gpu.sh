@@ -13,14 +13,15 @@
 # Without --built, program and package are built here by CMake alone: cmake,
 # ninja and nvcc are there. FILE, built elsewhere, is what pack.sh wrote.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
 built=
 if [ "${1:-}" = --built ]; then
   built=$(realpath "$2")
   shift 2
 fi
+[ $# -ge 1 ] || { echo "usage: gpu.sh [--built FILE] OUT [STEP]..." >&2; exit 2; }
 out=$(mkdir -p "$1" && realpath "$1")
 shift
+cd "$(dirname "$0")/../.."
 wanted=${*:-attention train}
 root=$PWD
 

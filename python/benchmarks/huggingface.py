@@ -101,8 +101,8 @@ class Rows:
     def add(self, what, precision, measure):
         try:
             row = measure()
-        except (RuntimeError, torch.OutOfMemoryError) as error:
-            row = {"fault": str(error).splitlines()[0]}
+        except Exception as error:  # the other rows are still measured
+            row = {"fault": f"{type(error).__name__}: {error}".splitlines()[0]}
         self.first = self.first or row
         if "step_s" in self.first and "step_s" in row:
             row |= {"times_faster": self.first["step_s"] / row["step_s"],
@@ -126,9 +126,8 @@ def train(given, folder):
 
     def ours(wanted):
         for what, (attention, name, setting) in wanted.items():
-            config = imported(given, folder, attention)
-            rows.add(what, name,
-                     lambda: our_steps(given, config, name, setting))
+            rows.add(what, name, lambda: our_steps(
+                given, imported(given, folder, attention), name, setting))
 
     theirs("float32")
     ours(OUR_ROWS)

@@ -55,7 +55,7 @@ def their_row(given, device, peer, options):
                            *map(str, options + threads)],
                           capture_output=True, text=True)
     if done.returncode != 0:
-        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+        raise RuntimeError((done.stderr.strip() or "no word").splitlines()[-1])
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -6,7 +6,8 @@
 # BUILD has reformer and perhaps tests/huggingface_logits, PACKAGE is the folder
 # reformer of the Python package, both compiled with CUDA. With the libraries
 # that the programs need beyond LibTorch's and the C library, and Python's
-# packages in BUILD/site where there are any.
+# packages in BUILD/site where there are any: they come before that machine's
+# own, so only those of plain Python, or compiled for its version.
 set -euo pipefail
 build=$1 package=$2 archive=$(realpath "$3")
 packed=$(mktemp -d)

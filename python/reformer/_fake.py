@@ -55,6 +55,10 @@ def _(qk, mask, chunk_length, window, causal):
 
 @torch.library.register_fake("reformer::interval_attention_forward")
 def _(q, k, v, order, place, interval, mask, successor_heads, trusted):
+    # q of a CPU comes here, too, with a v of the device meta.
+    torch._check_value(v.device == q.device, lambda: (
+        "interval_attention: v must be on the device of q, "
+        f"{q.device}, got {v.device}"))
     statistics = torch.float32 if q.dtype == torch.bfloat16 else q.dtype
     return (_rows_like(q), q.new_empty(q.shape[:3], dtype=statistics),
             q.new_empty((*q.shape[:3], 2), dtype=statistics))

@@ -24,6 +24,8 @@ class LSHAttention(nn.Module):
         d_head: width of a head; None: d_model / heads.
         rehash: in training mode draw new hashes for every call, from torch's
             CPU generator; in evaluation, or where False, ``seed`` is used.
+            Under torch.compile the draw breaks the graph, unless
+            ``torch._dynamo.config.capture_scalar_outputs`` is set.
         seed: see above; give each layer its own.
         The others are those of :func:`reformer.lsh_attention`. ``n_buckets`` of
         0 follows the length of each input: give the number for inputs of
@@ -62,6 +64,10 @@ class LSHAttention(nn.Module):
     def forward(self, x: Tensor, mask: Optional[Tensor] = None) -> Tensor:
         """x ``[batch, length, d_model]``, mask ``[batch, length]`` bool, True
         where real; returns ``[batch, length, d_model]``."""
+        if x.dim() != 3 or x.shape[2] != self.qk.in_features:
+            raise ValueError(
+                "LSHAttention: x must be [batch, length, d_model = "
+                f"{self.qk.in_features}], got sizes {list(x.shape)}")
         qk, v = self._split(self.qk(x)), self._split(self.v(x))
         seed = self.seed
         if self.training and self.rehash:

@@ -3,7 +3,7 @@ layer are kept; the backward pass rebuilds the inputs from the outputs."""
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterable, Sequence
+from typing import Any, Iterable, Optional, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +37,7 @@ class _Call:
     def __init__(self, module: nn.Module, arguments: dict[str, Any]) -> None:
         self._module, self._arguments = module, arguments
         self._buckets: list[Tensor] = []
-        self._random = None
+        self._random: Optional[_Random] = None
         self._autocast: list[contextlib.AbstractContextManager] = []
 
     def first(self, x: Tensor) -> Tensor:
@@ -50,7 +50,13 @@ class _Call:
                            cache_enabled=torch.is_autocast_cache_enabled())
             for kind in {device, "cpu"}]
         with _kept.recording(self._buckets):
-            return self._module(x, **self._arguments)
+            y = self._module(x, **self._arguments)
+        if y.shape != x.shape:
+            raise ValueError(
+                "ReversibleSequence: f and g must return the shape that they "
+                f"are given, {tuple(x.shape)}, got {tuple(y.shape)} of "
+                f"{type(self._module).__name__}")
+        return y
 
     def again(self, x: Tensor) -> Tensor:
         with contextlib.ExitStack() as stack:
@@ -69,6 +75,16 @@ class ReversibleBlock(nn.Module):
     def __init__(self, f: nn.Module, g: nn.Module) -> None:
         super().__init__()
         self.f, self.g = f, g
+
+
+def _block(given: Any) -> ReversibleBlock:
+    if isinstance(given, ReversibleBlock):
+        return given
+    if (isinstance(given, (tuple, list)) and len(given) == 2
+            and all(isinstance(each, nn.Module) for each in given)):
+        return ReversibleBlock(*given)
+    raise TypeError("ReversibleSequence: blocks must be pairs (f, g) of "
+                    f"modules or ReversibleBlock, got {type(given).__name__}")
 
 
 def _parameters(module: nn.Module) -> list[nn.Parameter]:
@@ -148,9 +164,7 @@ class ReversibleSequence(nn.Module):
 
     def __init__(self, blocks: Iterable[Any]) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(
-            block if isinstance(block, ReversibleBlock)
-            else ReversibleBlock(*block) for block in blocks)
+        self.blocks = nn.ModuleList(_block(each) for each in blocks)
 
     def forward(self, x1: Tensor, x2: Tensor, *, f_arguments=None,
                 g_arguments=None) -> tuple[Tensor, Tensor]:

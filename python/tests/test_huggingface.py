@@ -260,6 +260,13 @@ def test_fine_tuning_and_evaluation_of_an_import(tmp_path):
     tuned = transformers.ReformerModelWithLMHead.from_pretrained(
         tmp_path / "tuned-theirs")
     assert tuned.config.vocab_size == 258
+    run(PROGRAM, "import", pair.folder, "--out", tmp_path / "with-ours",
+        "--attention", "ours")
+    refused = subprocess.run(
+        [PROGRAM, "eval", tmp_path / "with-ours", "--data", tmp_path / "text",
+         "--our-attention"], capture_output=True, text=True)
+    assert refused.returncode == 1 and refused.stdout == ""  # before any work
+    assert "a model with lsh_huggingface is required" in refused.stderr
 
 
 def test_their_pieces_are_the_prompts_tokens(tmp_path):

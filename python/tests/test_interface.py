@@ -71,6 +71,8 @@ def test_wrong_shapes_are_named():
         reformer.lsh_attention(qk, v[:, :1])
     with pytest.raises(ValueError, match=r"qk must be \[batch, heads, length"):
         reformer.local_attention(qk[0], v[0])
+    with pytest.raises(ValueError, match="v must be on the device of q"):
+        reformer.lsh_attention(qk, v.to("meta"))
     order, place, interval = natural(LENGTH)
     with pytest.raises(ValueError, match="permutation"):
         reformer.interval_attention(qk, None, v, torch.zeros_like(order),

@@ -228,3 +228,30 @@ def test_autocast_goes_through(device):
 def test_heads_must_divide_the_width():
     with pytest.raises(ValueError, match="multiple of heads"):
         reformer.LSHAttention(30, 4)
+
+
+def test_mistakes_with_modules_have_a_sentence():
+    attention, x = reformer.LSHAttention(WIDTH, 2), normal(1, 5, WIDTH)
+    for wrong in (x[0], x[..., 1:]):
+        with pytest.raises(ValueError, match=r"x must be \[batch, length"):
+            attention(wrong)
+    for block in (attention, (attention,), (attention, torch.relu)):
+        with pytest.raises(TypeError, match="must be pairs"):
+            reformer.ReversibleSequence([block])
+    model = reformer.ReversibleSequence([(nn.Linear(WIDTH, 1), nn.Identity())])
+    with pytest.raises(ValueError, match=r"\(1, 5, 1\) of Linear"):
+        model(x, x)
+
+
+def test_training_compiles_whole_where_scalars_are_captured(monkeypatch):
+    """Two calls of one graph draw different hashes, those of the plain one."""
+    torch.compiler.reset()
+    monkeypatch.setattr(torch._dynamo.config, "capture_scalar_outputs", True)
+    attention, x = Attention(rehash=True), normal(1, 400, WIDTH) * 5
+    compiled = torch.compile(attention, fullgraph=True, backend="aot_eager")
+    torch.manual_seed(1)
+    plain = attention(x), attention(x)
+    torch.manual_seed(1)
+    for ours, expected in zip((compiled(x), compiled(x)), plain):
+        torch.testing.assert_close(ours, expected)
+    assert not torch.equal(*plain)

@@ -1,7 +1,7 @@
 #include "reformer/generate/huggingface_cache.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
@@ -141,17 +141,17 @@ at::Tensor HuggingfaceCache::attend(const Row& row, const at::Tensor& q,
   const int64_t own = row.length - 1;
   if (lsh_.sees_all(row.length)) {
     const auto all = [&](const at::Tensor& x) {
-      return x.narrow(1, 0, row.length).unsqueeze(1);
+      return x.narrow(1, 0, row.length);
     };
     auto itself =
-        at::zeros({config_.heads, 1, row.length}, q.options().dtype(at::kBool));
+        at::zeros({config_.heads, row.length}, q.options().dtype(at::kBool));
     const auto hidden = at::zeros_like(itself);
-    itself.select(2, own).fill_(true);
+    itself.select(1, own).fill_(true);
     return huggingface_attend_next(q, all(row.k), all(row.v), hidden, itself);
   }
   const int64_t m = lsh_.chunk_length;
   const int64_t last_chunk = lsh_.padded(row.length) - m;
-  auto seen = at::empty({config_.heads, config_.rounds, 2 * m}, at::kLong);
+  auto seen = at::empty({config_.heads, config_.rounds * 2 * m}, at::kLong);
   int64_t* to = seen.mutable_data_ptr<int64_t>();
   // The positions at m places of a round; padding stands behind the last.
   const auto put = [&](const SortedRound& round, int64_t first) {
@@ -173,11 +173,13 @@ at::Tensor HuggingfaceCache::attend(const Row& row, const at::Tensor& q,
     put(row.rounds[i], chunk);
   }
   const auto positions = copied_to(seen, config_.device);
+  const int64_t room = row.k.size(1);
+  const auto first = at::arange(config_.heads, positions.options()) * room;
+  const auto rows = (positions.clamp_min(0) + first.unsqueeze(1)).flatten();
   const auto at_positions = [&](const at::Tensor& x) {
-    return x
-        .gather(1, positions.clamp_min(0).flatten(1).unsqueeze(2).expand(
-                       {-1, -1, config_.d_head}))
-        .unflatten(1, {config_.rounds, 2 * m});
+    return x.view({-1, config_.d_head})
+        .index_select(0, rows)
+        .view({config_.heads, -1, config_.d_head});
   };
   return huggingface_attend_next(q, at_positions(row.k), at_positions(row.v),
                                  positions == kNobody, positions == own);

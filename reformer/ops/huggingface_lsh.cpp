@@ -8,7 +8,6 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/gather.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/where.h>
@@ -54,9 +53,16 @@ at::Tensor with_chunk_before(const at::Tensor& chunks, int64_t dim) {
   return at::cat({chunks.roll(1, dim), chunks}, dim + 1);
 }
 
+// [batch, heads, positions, n] of x [batch, heads, length, n]. Whole rows:
+// at::gather takes an index for each element, and on a CPU its gradient nine
+// times as long.
 at::Tensor gathered(const at::Tensor& x, const at::Tensor& positions) {
-  const int64_t d = x.size(3);
-  return at::gather(x, 2, positions.unsqueeze(3).expand({-1, -1, -1, d}));
+  const int64_t heads = x.size(0) * x.size(1);
+  const auto first = at::arange(heads, positions.options()) * x.size(2);
+  const auto rows = positions + first.view({x.size(0), x.size(1), 1});
+  return x.flatten(0, 2)
+      .index_select(0, rows.flatten())
+      .view({x.size(0), x.size(1), positions.size(2), x.size(3)});
 }
 
 void check(const at::Tensor& qk, const at::Tensor& v,
@@ -172,12 +178,10 @@ at::Tensor huggingface_lsh_attention(const at::Tensor& qk, const at::Tensor& v,
                   /*stable=*/true, /*dim=*/3,
                   /*descending=*/false)
           .narrow(3, 0, length);
+  const auto first = at::arange(rounds, undone.options()) * padded;
+  const auto places = (undone + first.view({-1, 1})).flatten(2);
   const auto back = [&](const at::Tensor& x) {
-    const auto by_round =
-        x.flatten(2, 3).unflatten(2, {rounds, padded});  // [.., padded, n]
-    return at::gather(
-        by_round, 3,
-        undone.unsqueeze(4).expand({-1, -1, -1, -1, by_round.size(4)}));
+    return gathered(x.flatten(2, 3), places).unflatten(2, {rounds, length});
   };
   const auto of_rounds = back(lse);
   const auto share =
@@ -189,12 +193,10 @@ at::Tensor huggingface_attend_next(const at::Tensor& q, const at::Tensor& k,
                                    const at::Tensor& v,
                                    const at::Tensor& hidden,
                                    const at::Tensor& itself) {
-  auto scores =  // [heads, rounds, n]
-      at::matmul(k, q.unsqueeze(3)).squeeze(3);
+  auto scores = at::matmul(q, k.transpose(1, 2)).squeeze(1);  // [heads, n]
   scores = scores.masked_fill(hidden, kHidden).masked_fill(itself, kItself);
   // A softmax for each round, joined by their denominators, is one over all.
-  const auto weights = scores.flatten(1).softmax(1).unsqueeze(1);
-  return at::matmul(weights, v.flatten(1, 2));
+  return at::matmul(scores.softmax(1).unsqueeze(1), v);
 }
 
 }  // namespace reformer

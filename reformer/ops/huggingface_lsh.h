@@ -57,10 +57,9 @@ at::Tensor huggingface_keys(const at::Tensor& qk);
 // The last position alone.
 //
 //   q        [heads, 1, d_head]
-//   k, v     [heads, rounds, n, d_head]: of what it sees in each round; where
-//            it sees all, of one round
-//   hidden   [heads, rounds, n] bool: what is none of that (padding)
-//   itself   [heads, rounds, n] bool: which is its own
+//   k, v     [heads, n, d_head]: of what it sees, one round after the other
+//   hidden   [heads, n] bool: what is none of that (padding)
+//   itself   [heads, n] bool: which is its own
 //   returns  [heads, 1, d_head]
 at::Tensor huggingface_attend_next(const at::Tensor& q, const at::Tensor& k,
                                    const at::Tensor& v,
