@@ -341,6 +341,8 @@ class TranslationTest(PageTest):
         expected = self.server.complete(prompt=["baba dama", "fafe"])
         self.assertEqual(BROWSER.text("#translation"), "\n".join(
             choice["text"] for choice in expected["choices"]))
+        nothing = not any(choice["text"] for choice in expected["choices"])
+        self.assertEqual("with nothing" in BROWSER.text("#status"), nothing)
         BROWSER.picture(PICTURES / "translation.png")
 
 

@@ -113,9 +113,10 @@ async function translate() {
     const lines = $('prompt').value.split('\n').map((line) => line.trim());
     const answer = await (await ask('v1/completions',
       {prompt: lines}, running.signal)).json();
-    $('translation').textContent =
-      answer.choices.map((choice) => choice.text).join('\n');
-    $('status').textContent = `${Math.round(performance.now() - begin)} ms`;
+    const texts = answer.choices.map((choice) => choice.text);
+    $('translation').textContent = texts.join('\n');
+    $('status').textContent = `${Math.round(performance.now() - begin)} ms` +
+      (texts.some((text) => text) ? '' : '; the model ended at once, with nothing');
   } catch (error) {
     if (error.name !== 'AbortError') fault(error);
   } finally {
