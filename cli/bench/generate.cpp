@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "cli/bench/kernel_profile.h"
 #include "cli/bench/options.h"
@@ -86,6 +87,8 @@ std::string generate_row(const GenerateBench& options,
                          const Placement& placement, const Reader& reader) {
   const auto& config = options.config;
   const double token_s = median(reader.token_s);
+  const double sum =
+      std::accumulate(reader.token_s.begin(), reader.token_s.end(), 0.0);
   nlohmann::ordered_json json;
   json["bench"] = "generate";
   json["device"] = placement.device.is_cpu() ? "cpu" : "cuda";
@@ -102,6 +105,7 @@ std::string generate_row(const GenerateBench& options,
   json["train_length"] = config.train.length;
   json["position"] = reader.position;
   json["token_s"] = token_s;
+  json["mean_token_s"] = sum / double(reader.token_s.size());
   json["tokens_per_s"] = double(options.batch) / token_s;
   json["read_s"] = reader.read_s;
   json["captured"] = reader.decoder->captured();

@@ -15,6 +15,7 @@
 #include "cli/serve/served_model.h"
 #include "reformer/base/errors.h"
 #include "reformer/base/machine_memory.h"
+#include "reformer/base/parallel.h"
 #include "reformer/device/device.h"
 #include "reformer/generate/decoding_memory.h"
 #include "reformer/kernels/key_value_pages.h"
@@ -132,6 +133,7 @@ void run_serve(ServeOptions options) {
                   ? options.body
                   : std::max<int64_t>(int64_t{1} << 20, 16 * http.context);
   say_limits(model, limits, http);
+  release_threads();  // from here on the engine computes
   Engine engine(model.language.get(), model.writing.get(), limits);
   serve_http(model, engine, http);
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cli/bench/timing.h"
 #include "reformer/base/errors.h"
 #include "reformer/base/interruption.h"
 #include "reformer/kernels/key_value_pages.h"
@@ -44,7 +43,7 @@ void Engine::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    if (reading_) reading_->cancel();
+    for (const auto& text : reading_) text.generation->cancel();
   }
   wake_.notify_all();
 }
@@ -86,7 +85,8 @@ void Engine::run(const std::function<void()>& work) {
 }
 
 int64_t Engine::running() const {
-  return std::ssize(own_.running) + std::ssize(others_.running);
+  return std::ssize(own_.running) + own_.reading + std::ssize(others_.running) +
+         others_.reading;
 }
 
 void Engine::loop() {
@@ -103,10 +103,7 @@ void Engine::loop() {
       continue;
     }
     lock.unlock();
-    for (auto* batch : {&own_, &others_}) {
-      drop_cancelled(*batch);
-      step(*batch);
-    }
+    step_all();
     lock.lock();
   }
   for (auto* work : work_) {
@@ -141,15 +138,20 @@ Engine::Batch* Engine::batch_for(int64_t rounds) {
   const bool own = rounds == 0 || rounds == model_->config().lsh.rounds;
   Batch& batch = own ? own_ : others_;
   if (!own && batch.texts && batch.rounds != rounds) {
-    if (!batch.running.empty()) return nullptr;
+    if (!batch.running.empty() || batch.reading > 0) return nullptr;
     batch.texts.reset();
   }
-  if (!batch.texts) {
+  if (!batch.texts || (batch.broken && batch.reading == 0)) {
     batch.rounds = own ? 0 : rounds;
-    batch.texts = std::make_unique<ContinuousBatch>(
-        *model_, limits_.batch, batch.rounds, writing_->count());
+    renew(batch);
   }
   return &batch;
+}
+
+void Engine::renew(Batch& batch) {
+  batch.texts = std::make_unique<ContinuousBatch>(
+      *model_, limits_.batch, batch.rounds, writing_->count(), packed_);
+  batch.broken = false;
 }
 
 // The first of the queue, where there is room for it. Returns whether the queue
@@ -173,20 +175,50 @@ bool Engine::admit_next(std::unique_lock<std::mutex>& lock) {
     if (batch == nullptr) return false;
     waiting_.pop_front();
     counts_.waiting = std::ssize(waiting_);
-    counts_.running = running() + 1;
-    reading_ = next.generation;
+    reading_.push_back(next);
     lock.unlock();
     begin(next, *batch);
   } catch (const Interrupted&) {
     ++counts_.cancelled;
+    next.generation->fail(kStopped);
   } catch (const std::exception& error) {
     next.generation->fail(error.what());
   }
-  if (!lock.owns_lock()) lock.lock();
-  reading_.reset();
+  if (!lock.owns_lock()) {
+    lock.lock();
+    reading_.pop_back();
+  }
   counts_.running = running();
   return true;
 }
+
+class Engine::Place {
+ public:
+  Place(Engine& engine, Batch& batch, int64_t positions)
+      : engine_(engine), batch_(batch), positions_(positions) {
+    ++batch.reading;
+    engine.reserved_ += positions;
+    engine.counts_.running = engine.running();
+  }
+  ~Place() {
+    --batch_.reading;
+    if (!kept_) engine_.reserved_ -= positions_;
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  // The text runs: `end` gives its positions back.
+  int64_t keep() {
+    kept_ = true;
+    return positions_;
+  }
+
+ private:
+  Engine& engine_;
+  Batch& batch_;
+  int64_t positions_;
+  bool kept_ = false;
+};
 
 void Engine::begin(const Waiting& text, Batch& batch) {
   const auto& request = text.generation->request();
@@ -198,15 +230,56 @@ void Engine::begin(const Waiting& text, Batch& batch) {
   joining.alternatives = request.alternatives;
   PrefillWatch watch;
   watch.stop = &text.generation->cancelled();
+  watch.turn = [this] { take_turn(); };
+  Place place(*this, batch, reserved_by(request, text.choice));
+  const double steps_before = counts_.step_seconds;
+  const double read_before = counts_.reading_seconds;
   const Stopwatch reading;
-  auto first = batch.texts->join(joining, watch);
-  add_seconds(counts_.reading_seconds, reading.seconds());
+  since_step_ = {};
+  auto read = batch.texts->read(joining, watch);
+  add_seconds(counts_.reading_seconds,
+              reading.seconds() - (counts_.step_seconds - steps_before) -
+                  (counts_.reading_seconds - read_before));
   counts_.prompt_tokens += std::ssize(joining.prompt);
-  const int64_t reserved = reserved_by(request, text.choice);
-  reserved_ += reserved;
+  if (batch.broken) {
+    require(batch.reading == 1, "a step failed while this prompt was read");
+    renew(batch);
+  }
+  auto first = batch.texts->join(std::move(read));
   batch.running.emplace(first.text,
-                        Running{text.generation, text.choice, reserved});
+                        Running{text.generation, text.choice, place.keep()});
   deliver(batch, std::move(first));
+}
+
+// Between parts of a prompt's pass.
+void Engine::take_turn() {
+  if (since_step_.seconds() < limits_.turn_seconds) return;
+  const int64_t before = counts_.steps;
+  step_all();
+  counts_.turns += counts_.steps - before;
+  if (next_is_short()) {
+    const Stopwatch begun;
+    std::unique_lock lock(mutex_);
+    admit_next(lock);
+    begun_seconds_ = begun.seconds();
+    since_begin_ = {};
+  }
+  since_step_ = {};
+}
+
+int64_t Engine::prompt_of(const Waiting& text) {
+  const auto& prompts = text.generation->request().prompts;
+  return std::ssize(prompts[static_cast<std::size_t>(text.choice)]);
+}
+
+// Whether the first of the queue may begin while the prompt of another is read:
+// one at a time, and for no more than half of the time.
+bool Engine::next_is_short() {
+  const std::lock_guard lock(mutex_);
+  if (reading_.size() > 1 || waiting_.empty() || stopping_) return false;
+  const int64_t next = prompt_of(waiting_.front());
+  return next <= kShortPrompt && 2 * next <= prompt_of(reading_[0]) &&
+         since_begin_.seconds() >= begun_seconds_;
 }
 
 void Engine::deliver(Batch& batch, DrawnToken token) {
@@ -229,6 +302,7 @@ void Engine::end(Batch& batch, int64_t number) {
   counts_.running = running();
 }
 
+// By a client that is gone, or by a stop, of which the others have to hear.
 void Engine::drop_cancelled(Batch& batch) {
   std::vector<int64_t> gone;
   for (const auto& [number, running] : batch.running) {
@@ -236,6 +310,7 @@ void Engine::drop_cancelled(Batch& batch) {
   }
   for (const int64_t number : gone) {
     ++counts_.cancelled;
+    batch.running.at(number).generation->fail(kStopped);
     end(batch, number);
   }
 }
@@ -247,8 +322,16 @@ void Engine::fail_all(Batch& batch, const std::string& sentence) {
     reserved_ -= running.reserved;
   }
   batch.running.clear();
-  batch.texts.reset();
+  batch.broken = batch.reading > 0;  // whoever reads for it needs it still
+  if (!batch.broken) batch.texts.reset();
   counts_.running = running();
+}
+
+void Engine::step_all() {
+  for (auto* batch : {&own_, &others_}) {
+    drop_cancelled(*batch);
+    step(*batch);
+  }
 }
 
 void Engine::step(Batch& batch) {

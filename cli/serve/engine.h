@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "cli/bench/timing.h"
 #include "cli/serve/generation.h"
 #include "reformer/generate/continuous_batch.h"
 #include "reformer/model/language_model.h"
@@ -24,13 +25,20 @@ struct EngineLimits {
   int64_t batch = 1;      // texts that go on together
   int64_t queue = 0;      // texts, or other work, that wait
   int64_t positions = 1;  // that all running texts may come to together
+  // Of reading a prompt, before those that run already have a step.
+  double turn_seconds = 0.025;
 };
+
+// Prompts up to so many tokens are read while one of twice their length and
+// more is: in its turns.
+inline constexpr int64_t kShortPrompt = 4096;
 
 // What has happened so far; read while it goes on.
 struct EngineCounts {
   std::atomic<int64_t> prompt_tokens = 0;
   std::atomic<int64_t> tokens = 0;
   std::atomic<int64_t> steps = 0;
+  std::atomic<int64_t> turns = 0;      // steps while a prompt was read
   std::atomic<int64_t> texts = 0;      // that ended as they should
   std::atomic<int64_t> cancelled = 0;  // texts whose client went away
   std::atomic<int64_t> running = 0;
@@ -57,7 +65,8 @@ class Engine {
 
   // Throws QueueFull. Texts begin in the order in which they came, as soon as
   // there is room; where several ask for other rounds than the model's, those
-  // of one number at a time.
+  // of one number at a time. While a prompt is read the others go on, more
+  // slowly, and one that is short need not wait for the end of a long one.
   std::shared_ptr<Generation> submit(GenerationRequest request);
 
   // Work that needs the model, between two steps; waits for it, and throws what
@@ -94,13 +103,22 @@ class Engine {
     std::unique_ptr<ContinuousBatch> texts;
     std::map<int64_t, Running> running;  // by ContinuousBatch's number
     int64_t rounds = 0;
+    int64_t reading = 0;  // prompts that are read for it
+    bool broken = false;  // texts hold what nobody knows
   };
+  // What a text takes of the limits, from the reading of its prompt on.
+  class Place;
 
   void loop();
   void do_work(std::unique_lock<std::mutex>& lock);
   bool admit_next(std::unique_lock<std::mutex>& lock);
   Batch* batch_for(int64_t rounds);
+  void renew(Batch& batch);
   void begin(const Waiting& text, Batch& batch);
+  void take_turn();
+  bool next_is_short();
+  static int64_t prompt_of(const Waiting& text);
+  void step_all();
   void step(Batch& batch);
   void drop_cancelled(Batch& batch);
   void deliver(Batch& batch, DrawnToken token);
@@ -119,10 +137,15 @@ class Engine {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable worked_;
-  std::deque<Waiting> waiting_;          // under the mutex
-  std::deque<Work*> work_;               // likewise
-  std::shared_ptr<Generation> reading_;  // likewise: whose prompt is read
-  std::thread thread_;                   // last: it uses all of the above
+  std::deque<Waiting> waiting_;  // under the mutex
+  std::deque<Work*> work_;       // likewise
+  // Likewise: whose prompts are read, the one in the other's turns.
+  std::vector<Waiting> reading_;
+  std::shared_ptr<PackedMatrices> packed_ = std::make_shared<PackedMatrices>();
+  Stopwatch since_step_;
+  Stopwatch since_begin_;     // of the last short prompt in another's turn
+  double begun_seconds_ = 0;  // which took so long
+  std::thread thread_;        // last: it uses all of the above
 };
 
 // Positions that a text takes at most: the start token, its prompt and all that

@@ -41,6 +41,7 @@ bool Generation::add(int64_t choice, int64_t token, double probability,
     const std::lock_guard lock(mutex_);
     if (text.ended) --running_;
     made_.push_back(std::move(made));
+    if (running_ == 0) ended_.notify_one();
   }
   changed_.notify_one();
   return text.ended;
@@ -51,14 +52,18 @@ void Generation::fail(const std::string& sentence) {
     const std::lock_guard lock(mutex_);
     fault_ = sentence;
   }
+  ended_.notify_one();
   changed_.notify_one();
 }
 
-std::vector<GeneratedToken> Generation::take(
-    std::chrono::milliseconds at_most) {
+std::vector<GeneratedToken> Generation::take(std::chrono::milliseconds at_most,
+                                             std::chrono::milliseconds apart) {
   std::unique_lock lock(mutex_);
+  ended_.wait_until(lock, taken_ + apart,
+                    [this] { return running_ == 0 || fault_; });
   changed_.wait_for(lock, at_most, [this] { return !made_.empty() || fault_; });
   if (made_.empty() && fault_) throw Error(*fault_);
+  taken_ = std::chrono::steady_clock::now();
   return std::exchange(made_, {});
 }
 

@@ -48,8 +48,12 @@ class Generation {
   Generation(GenerationRequest request, const TokenWriting& writing);
 
   // For the connection. Takes what was made since, waiting for it at most so
-  // long; throws Error where the model's thread could not go on.
-  std::vector<GeneratedToken> take(std::chrono::milliseconds at_most);
+  // long; throws Error where the model's thread could not go on. What is made
+  // within `apart` of the last taking is taken together, at the end of that
+  // time or of all texts: to wake a thread, to write and to be read takes the
+  // cores 0.07 ms, of a token's 1.7 (3 layers 512/2048, 2 cores).
+  std::vector<GeneratedToken> take(std::chrono::milliseconds at_most,
+                                   std::chrono::milliseconds apart);
   bool done() const;  // all texts have ended, and all of them was taken
   void cancel() { cancelled_ = true; }
 
@@ -75,7 +79,9 @@ class Generation {
   std::atomic<bool> cancelled_ = false;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<GeneratedToken> made_;  // all below under the mutex
+  std::condition_variable ended_;
+  std::chrono::steady_clock::time_point taken_;  // of the connection
+  std::vector<GeneratedToken> made_;             // all below under the mutex
   int64_t running_;
   std::optional<std::string> fault_;
 };

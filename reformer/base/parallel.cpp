@@ -83,4 +83,6 @@ void set_threads(int count) {
   omp_set_num_threads(count);
 }
 
+void release_threads() { omp_pause_resource_all(omp_pause_soft); }
+
 }  // namespace reformer

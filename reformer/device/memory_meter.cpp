@@ -4,20 +4,44 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <mutex>
+#include <unordered_map>
+
 #include "reformer/base/memory.h"
 
 namespace reformer {
 namespace {
 
-// Wraps the allocator that was there before, and counts.
+void release_counted(void* at);
+
+// Wraps the allocator that was there before, and counts. A block is known by
+// its address, as who allocates without a tensor wants it (oneDNN).
 class CountingAllocator final : public c10::Allocator {
  public:
   explicit CountingAllocator(c10::Allocator* wrapped) : wrapped_(wrapped) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
-    auto* block = new Block{wrapped_->allocate(bytes), bytes};
-    memory::add(static_cast<int64_t>(bytes));
-    return {block->data.get(), block, &release, block->data.device()};
+    void* const at = wrapped_->raw_allocate(bytes);
+    if (at != nullptr) {
+      const std::lock_guard lock(mutex_);
+      auto& counted = bytes_[at];  // not 0: released behind our back
+      memory::add(static_cast<int64_t>(bytes - counted));
+      counted = bytes;
+    }
+    return {at, at, &release_counted, at::kCPU};
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override { return &release_counted; }
+
+  // Also what was allocated before there was a meter.
+  void release(void* at) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto counted = bytes_.extract(at)) {
+        memory::add(-static_cast<int64_t>(counted.mapped()));
+      }
+    }
+    if (at != nullptr) wrapped_->raw_deallocate(at);
   }
 
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
@@ -27,18 +51,9 @@ class CountingAllocator final : public c10::Allocator {
   c10::Allocator* wrapped() const { return wrapped_; }
 
  private:
-  struct Block {
-    c10::DataPtr data;
-    std::size_t bytes;
-  };
-
-  static void release(void* context) {
-    auto* block = static_cast<Block*>(context);
-    memory::add(-static_cast<int64_t>(block->bytes));
-    delete block;
-  }
-
   c10::Allocator* wrapped_;
+  std::mutex mutex_;
+  std::unordered_map<void*, std::size_t> bytes_;  // under the mutex
 };
 
 // Never destroyed: tensors may outlive the meter, and even main.
@@ -46,6 +61,8 @@ CountingAllocator& counting_allocator() {
   static auto* allocator = new CountingAllocator(c10::GetCPUAllocator());
   return *allocator;
 }
+
+void release_counted(void* at) { counting_allocator().release(at); }
 
 constexpr uint8_t kPriority = 100;  // above LibTorch's own
 

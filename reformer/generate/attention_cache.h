@@ -84,6 +84,7 @@ class AttentionCache {
   Projected project(const at::Tensor& x) const;
   void hash(const at::Tensor& q, const at::Tensor& ngrams,
             at::Tensor& buckets) const;
+  at::Tensor attend(const Projected& turned, const at::Tensor& buckets) const;
 
   const AttentionLayer& layer_;
   Pass pass_;

@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <optional>
 #include <span>
 
 #include "reformer/base/errors.h"
@@ -34,6 +33,20 @@ void tell_probabilities(std::span<const double> logits, int64_t alternatives,
   drawn.alternatives = std::move(all);
 }
 
+// The next token of a text, which it joins.
+DrawnToken draw(const JoiningText& given, std::span<const double> logits,
+                std::vector<int64_t>& tokens, Sampler& sampler) {
+  DrawnToken drawn;
+  std::vector<double> own(logits.begin(),
+                          logits.end());  // a penalty's to lower
+  drawn.token = sampler.draw(own, tokens, given.row);
+  tokens.push_back(drawn.token);
+  if (given.alternatives >= 0) {
+    tell_probabilities(logits, given.alternatives, drawn);
+  }
+  return drawn;
+}
+
 // [rows, tokens] on the CPU: one small copy, which waits for a GPU
 at::Tensor exact_logits(const at::Tensor& logits, int64_t tokens) {
   return logits.narrow(1, 0, tokens).cpu().to(at::kDouble).contiguous();
@@ -47,44 +60,51 @@ std::span<const double> row_of(const at::Tensor& exact, int64_t row) {
 }  // namespace
 
 ContinuousBatch::ContinuousBatch(const LanguageModel& model, int64_t most,
-                                 int64_t rounds, int64_t tokens)
+                                 int64_t rounds, int64_t tokens,
+                                 std::shared_ptr<PackedMatrices> packed)
     : model_(model),
       most_(most),
       rounds_(rounds),
       tokens_(tokens > 0 ? tokens : model.config().model.vocabulary),
+      packed_(packed ? std::move(packed) : std::make_shared<PackedMatrices>()),
       decoder_(model, Decoder::Joining{most}, rounds) {}
 
-DrawnToken ContinuousBatch::draw(Text& text,
-                                 std::span<const double> logits) const {
-  DrawnToken drawn;
-  drawn.text = text.number;
-  std::vector<double> own(logits.begin(),
-                          logits.end());  // a penalty's to lower
-  drawn.token = text.sampler.draw(own, text.tokens, text.given.row);
-  text.tokens.push_back(drawn.token);
-  if (text.given.alternatives >= 0) {
-    tell_probabilities(logits, text.given.alternatives, drawn);
-  }
-  return drawn;
+ContinuousBatch::ReadText ContinuousBatch::read(
+    const JoiningText& text, const PrefillWatch& watch) const {
+  ReadText read{text,
+                Decoder(model_, 1, rounds_),
+                text.prompt,
+                Sampler(text.sampler),
+                {}};
+  read.given.prompt.clear();
+  const PackedMatrices::Use packed(packed_.get());
+  const auto logits = exact_logits(
+      read.decoder.prefill(as_row(text.prompt), {std::ssize(text.prompt)},
+                           /*buckets=*/nullptr, watch),
+      tokens_);
+  read.first = draw(read.given, row_of(logits, 0), read.tokens, read.sampler);
+  return read;
+}
+
+void ContinuousBatch::require_room() const {
+  require(size() < most_, "continuous batch: ", most_,
+          " texts go on together, there is no room for another");
+}
+
+DrawnToken ContinuousBatch::join(ReadText text) {
+  require_room();
+  texts_.reserve(texts_.size() + 1);
+  decoder_.join(std::move(text.decoder));
+  text.first.text = joined_++;
+  texts_.push_back({text.first.text, std::move(text.tokens), text.sampler,
+                    std::move(text.given)});
+  return std::move(text.first);
 }
 
 DrawnToken ContinuousBatch::join(const JoiningText& text,
                                  const PrefillWatch& watch) {
-  require(size() < most_, "continuous batch: ", most_,
-          " texts go on together, there is no room for another");
-  Text joined{joined_, text.prompt, Sampler(text.sampler), text};
-  joined.given.prompt.clear();
-  Decoder alone(model_, 1, rounds_);
-  const auto logits =
-      exact_logits(alone.prefill(as_row(text.prompt), {std::ssize(text.prompt)},
-                                 /*buckets=*/nullptr, watch),
-                   tokens_);
-  auto drawn = draw(joined, row_of(logits, 0));
-  texts_.reserve(texts_.size() + 1);
-  decoder_.join(std::move(alone));
-  texts_.push_back(std::move(joined));
-  ++joined_;
-  return drawn;
+  require_room();
+  return join(read(text, watch));
 }
 
 std::vector<DrawnToken> ContinuousBatch::next() {
@@ -95,13 +115,16 @@ std::vector<DrawnToken> ContinuousBatch::next() {
     last.mutable_data_ptr<int64_t>()[row] = texts_[row].tokens.back();
   }
   // A single row's matmuls read the matrices once, packed or not.
-  std::optional<PackedMatrices::Use> packed;
-  if (size() > 1) packed.emplace(packed_);
-  const auto logits = exact_logits(decoder_.step(last), tokens_);
-  packed.reset();
+  const auto logits = [&] {
+    const PackedMatrices::Use packed(size() > 1 ? packed_.get() : nullptr);
+    return exact_logits(decoder_.step(last), tokens_);
+  }();
   drawn.resize(texts_.size());
   parallel_tasks_if(size() >= kDrawnTogether, size(), [&](int64_t row) {
-    drawn[row] = draw(texts_[row], row_of(logits, row));
+    auto& text = texts_[row];
+    drawn[row] =
+        draw(text.given, row_of(logits, row), text.tokens, text.sampler);
+    drawn[row].text = text.number;
   });
   return drawn;
 }

@@ -4,7 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <vector>
 
 #include "reformer/generate/decoder.h"
@@ -36,18 +36,34 @@ struct DrawnToken {
 // but for what Decoder::step says of rounding.
 //
 // The model must outlive it and not change: on a CPU its matrices are packed
-// once two texts share a step (ops/packed_matrices), which takes their memory a
-// second time.
+// once two texts share a step or a prompt is long (ops/packed_matrices), which
+// takes their memory a second time; once for all that are given the same
+// `packed`, of one thread.
 class ContinuousBatch {
  public:
   // most: texts at once; rounds: of LSH attention, 0: the config's; tokens:
   // only those below it are drawn, 0: any.
   ContinuousBatch(const LanguageModel& model, int64_t most, int64_t rounds = 0,
-                  int64_t tokens = 0);
+                  int64_t tokens = 0,
+                  std::shared_ptr<PackedMatrices> packed = nullptr);
 
-  // Reads the prompt, in one pass by itself, and draws its first token. Throws
-  // Error when there is no room, for a sampler's or a prompt's faults, and
-  // Interrupted; nothing has changed then.
+  // A text whose prompt was read and whose first token was drawn.
+  struct ReadText {
+    JoiningText given;  // without the prompt
+    Decoder decoder;
+    std::vector<int64_t> tokens;
+    Sampler sampler;
+    DrawnToken first;
+  };
+
+  // Reads the prompt, in one pass by itself. Nothing changes here: where the
+  // pass takes turns, texts may go on, join and leave in them. Throws Error for
+  // a sampler's or a prompt's faults, and Interrupted.
+  ReadText read(const JoiningText& text, const PrefillWatch& watch = {}) const;
+
+  // The text goes on with the others. Returns its first token. Throws Error
+  // when there is no room; nothing has changed then.
+  DrawnToken join(ReadText text);
   DrawnToken join(const JoiningText& text, const PrefillWatch& watch = {});
 
   // The next token of every text, in no particular order. Texts may be as long
@@ -68,13 +84,13 @@ class ContinuousBatch {
     JoiningText given;
   };
 
-  DrawnToken draw(Text& text, std::span<const double> logits) const;
+  void require_room() const;
 
   const LanguageModel& model_;
   int64_t most_;
   int64_t rounds_;
   int64_t tokens_;
-  PackedMatrices packed_;
+  std::shared_ptr<PackedMatrices> packed_;
   Decoder decoder_;
   std::vector<Text> texts_;  // in the order of the decoder's rows
   int64_t joined_ = 0;

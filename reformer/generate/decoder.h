@@ -23,6 +23,10 @@ struct PrefillWatch {
 
   // Told, after each part, how much of the work is done, up to 1.
   std::function<void(double share)> progress;
+
+  // Called between parts of the work, on this thread: other decoders may go on
+  // there. The pass is the same bits with and without.
+  std::function<void()> turn = {};
 };
 
 // What LanguageModel::logits computes from the whole text in evaluation, one
@@ -69,7 +73,10 @@ class Decoder {
   //            the model's device
   //
   // Once, and before any step: the whole batch in one pass. A decoder whose
-  // prefill was interrupted is of no further use.
+  // prefill was interrupted is of no further use. On a CPU many positions are
+  // multiplied by packed matrices: by those that are in use
+  // (PackedMatrices::Use), or by some that are packed for this pass, which take
+  // the memory of the matrices a second time.
   at::Tensor prefill(const at::Tensor& tokens,
                      const std::vector<int64_t>& lengths,
                      Buckets* buckets = nullptr,

@@ -5,6 +5,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/mm.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "reformer/config/bucket_count.h"
@@ -223,19 +224,23 @@ Projected AttentionLayer::turned(const Projected& convolved,
 
 at::Tensor AttentionLayer::attend(const Projected& turned,
                                   const at::Tensor& buckets,
-                                  const at::Tensor& mask,
-                                  const LshConfig& lsh) const {
+                                  const at::Tensor& mask, const LshConfig& lsh,
+                                  int64_t first_head) const {
   const auto& [qk, k, v] = turned;
   const bool causal = reach_ == AttentionReach::kPast;
+  const auto of_these = [&](int64_t first_heads) {  // of all, the first ones
+    return std::clamp<int64_t>(first_heads - first_head, 0, turned.q.size(1));
+  };
+  const int64_t successors = of_these(successor_heads_);
   if (kind_ == AttentionKind::kFull) {
     return causal ? full_attention(qk, k, v, causal, mask, gradient_)
                   : cross_attention(qk, k, v, mask, gradient_);
   }
   if (kind_ == AttentionKind::kFullSharedQk) {
-    return full_shared_qk_attention(qk, v, causal, mask, successor_heads_);
+    return full_shared_qk_attention(qk, v, causal, mask, successors);
   }
   if (kind_ == AttentionKind::kLocal) {
-    return local_attention(qk, v, local_, mask, successor_heads_);
+    return local_attention(qk, v, local_, mask, successors);
   }
   if (kind_ == AttentionKind::kLocalSeparateQk) {
     return local_attention_separate_qk(qk, k, v, local_, mask);
@@ -243,20 +248,22 @@ at::Tensor AttentionLayer::attend(const Projected& turned,
   if (kind_ == AttentionKind::kLshHuggingface) {
     return huggingface_lsh_attention(qk, v, buckets, huggingface_);
   }
-  const int64_t near = exchange_.own_heads() - hashed_heads_;
-  if (near == 0) {
-    return lsh_attention(qk, v, buckets, lsh, mask, successor_heads_);
-  }
+  const int64_t hashed = of_these(hashed_heads_);
+  const int64_t near = qk.size(1) - hashed;
   const LocalConfig window{near_window_, Window::kTrailing, causal};
-  if (hashed_heads_ == 0) return local_attention(qk, v, window, mask);
+  if (hashed == 0) return local_attention(qk, v, window, mask);
+  const auto ids = hashed < buckets.size(1)
+                       ? buckets.narrow(1, first_head, hashed)
+                       : buckets;
+  if (near == 0) return lsh_attention(qk, v, ids, lsh, mask, successors);
   const auto far_heads = [&](const at::Tensor& x) {
-    return x.narrow(1, 0, hashed_heads_);
+    return x.narrow(1, 0, hashed);
   };
   const auto near_heads = [&](const at::Tensor& x) {
-    return x.narrow(1, hashed_heads_, near);
+    return x.narrow(1, hashed, near);
   };
-  const auto far = lsh_attention(far_heads(qk), far_heads(v), buckets, lsh,
-                                 mask, successor_heads_);
+  const auto far =
+      lsh_attention(far_heads(qk), far_heads(v), ids, lsh, mask, successors);
   const auto local =
       local_attention(near_heads(qk), near_heads(v), window, mask);
   // Beside each other as the output's projection reads them.

@@ -110,9 +110,11 @@ class AttentionLayer {
     return attend(turned, buckets, mask, lsh_);
   }
 
-  // LSH layers by other windows or rounds than their own.
+  // LSH layers by other windows or rounds than their own. `turned` may be of
+  // some of the heads, from `first_head` on; `buckets` are those of all.
   at::Tensor attend(const Projected& turned, const at::Tensor& buckets,
-                    const at::Tensor& mask, const LshConfig& lsh) const;
+                    const at::Tensor& mask, const LshConfig& lsh,
+                    int64_t first_head = 0) const;
 
   // The same of cross-attention: q of project, k and v of project_source, and
   // EncoderOutput::mask.

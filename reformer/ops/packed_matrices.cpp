@@ -50,8 +50,8 @@ bool is_dense_float(const at::Tensor& x) {
 
 }  // namespace
 
-PackedMatrices::Use::Use(PackedMatrices& matrices) : before_(used) {
-  used = &matrices;
+PackedMatrices::Use::Use(PackedMatrices* matrices) : before_(used) {
+  used = matrices;
 }
 PackedMatrices::Use::~Use() { used = before_; }
 

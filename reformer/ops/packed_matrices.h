@@ -26,9 +26,11 @@ class PackedMatrices {
   at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                     const at::Tensor& bias, bool relu);
 
+  // null: none, whatever was in use before.
   class Use {
    public:
-    explicit Use(PackedMatrices& matrices);
+    explicit Use(PackedMatrices* matrices);
+    explicit Use(PackedMatrices& matrices) : Use(&matrices) {}
     ~Use();
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;

@@ -47,5 +47,31 @@ TEST(Interruption, IsOfThisThreadWhileItExists) {
   interruption_point();
 }
 
+TEST(Interruption, OthersHaveTheirTurnsBetweenPartsOfTheWork) {
+  std::atomic<bool> stop{false};
+  int turns = 0;
+  const std::function<void()> turn = [&] {
+    ++turns;
+    EXPECT_FALSE(takes_turns());
+    interruption_point();  // none within
+    EXPECT_EQ(interruption_flag(), nullptr);
+  };
+  interruption_point();
+  EXPECT_FALSE(takes_turns());
+  {
+    const Interruptible outer(&stop, &turn);
+    for (int i = 1; i <= 3; ++i) {
+      EXPECT_TRUE(takes_turns());
+      interruption_point();
+      EXPECT_EQ(turns, i);
+      EXPECT_EQ(interruption_flag(), &stop);
+    }
+    stop = true;
+    EXPECT_THROW(interruption_point(), Interrupted);
+    EXPECT_EQ(turns, 3);  // what is given up gives no turns
+  }
+  EXPECT_FALSE(takes_turns());
+}
+
 }  // namespace
 }  // namespace reformer

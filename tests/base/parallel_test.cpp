@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "reformer/base/errors.h"
@@ -63,6 +65,34 @@ TEST(Threads, AreAtLeastOne) {
   EXPECT_EQ(threads(), 3);
   set_threads(before);
 }
+
+#ifndef __SANITIZE_THREAD__  // there no thread outlives its task
+
+std::ptrdiff_t threads_of_this_process() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                       {});
+}
+
+TEST(Threads, AreReleasedAndStartedAnew) {
+  std::thread([] {
+    set_threads(3);
+    const auto before = threads_of_this_process();
+    const auto works = [] {
+      std::atomic<int> runs{0};
+      parallel_tasks(100, [&](int64_t) { ++runs; });
+      return runs == 100;
+    };
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(works());
+      EXPECT_EQ(threads_of_this_process(), before + 2);
+      release_threads();
+      while (threads_of_this_process() > before) std::this_thread::yield();
+    }
+    release_threads();  // of none
+  }).join();
+}
+
+#endif
 
 }  // namespace
 }  // namespace reformer

@@ -16,8 +16,8 @@ CHARACTERS = rb"[\xC3-\xDF][\x80-\xBF]|[\xE1-\xEC][\x80-\xBF]{2}"  # most
 KEYS = ["prompt", "text", "tokens", "ended", "seconds", "tokens_per_s", "seed"]
 BENCH_KEYS = (
     "bench device dtype batch layers d_model d_ff heads attention rounds "
-    "chunk_length local_window train_length position token_s tokens_per_s "
-    "read_s captured").split()
+    "chunk_length local_window train_length position token_s "
+    "mean_token_s tokens_per_s read_s captured").split()
 
 
 def reformer(*arguments, **settings):

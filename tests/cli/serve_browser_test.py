@@ -94,12 +94,16 @@ class TextTest(PageTest):
             "return performance.getEntriesByType('resource')"
             ".concat(performance.getEntriesByType('navigation'))"
             ".map((e) => [e.name, e.decodedBodySize])")
-        self.assertEqual(len(loaded), 4, loaded)  # with /v1/models
+        # The page, its style, seven scripts, and /v1/models.
+        self.assertEqual(len(loaded), 10, loaded)
         for name, _ in loaded:
             self.assertTrue(name.startswith(self.address), name)
         self.assertLess(sum(size for _, size in loaded), 60000)
         self.assertEqual(BROWSER.text("#name"), "text")
         self.assertIn("2 layers, lsh attention", BROWSER.text("#about"))
+        self.assertEqual(BROWSER.run(  # lines of settings
+            "return new Set([...document.querySelectorAll('#settings label')]"
+            ".map((e) => e.offsetTop + e.offsetHeight / 2)).size"), 1)
 
     def test_what_is_typed_goes_on_as_the_interface_says(self):
         self.set("seed", 5)
@@ -108,6 +112,10 @@ class TextTest(PageTest):
             prompt="héllo", max_tokens=60, seed=5, temperature=0.8,
             logprobs=0)["choices"][0]["logprobs"]["token_ids"]
         self.assertEqual(self.tokens(), list("héllo".encode()) + expected)
+        self.assertEqual(BROWSER.run(
+            "return arguments[0].map((name) => readable({name}))",
+            ["\n", " ", "\x07", "a", r"bytes:\xC3"]),
+            ["↵", "␣", r"\x07", "a", r"\xC3"])
         self.assertRegex(BROWSER.text("#status"),
                          r"60 tokens, [\d,]+ a second; the first after")
         self.assertTrue(BROWSER.text("#text").startswith("héllo"))
@@ -169,6 +177,9 @@ class TextTest(PageTest):
             for j in range(i):
                 self.assertEqual(colours[i] == colours[j],
                                  buckets[i + 1] == buckets[j + 1])
+        self.assertEqual(BROWSER.run(  # of letters: as on no colour
+            "return new Set([...document.querySelectorAll('#text i:not(.hex)')]"
+            ".slice(20).map((e) => getComputedStyle(e).color)).size"), 1)
         BROWSER.picture(PICTURES / "buckets.png")
 
     def test_works_without_a_mouse(self):
@@ -200,6 +211,7 @@ class TextTest(PageTest):
         BROWSER.click("#go")
         BROWSER.until("!$('fault').hidden")
         self.assertIn("300000 tokens here", BROWSER.text("#fault"))
+        BROWSER.picture(PICTURES / "fault.png")
         self.assertEqual(len(BROWSER.faults()), 1)  # the 400 itself
 
     def test_of_a_long_text_a_part_is_shown_and_the_map_leads_on(self):
@@ -226,7 +238,9 @@ class TextTest(PageTest):
         BROWSER.until("attention !== null")
         light = BROWSER.run(
             "return getComputedStyle(document.body).backgroundColor")
+        map_light = BROWSER.run("return $('map').toDataURL()")
         BROWSER.prefer("dark")
+        BROWSER.until("$('map').toDataURL() !== arguments[0]", map_light)
         dark = BROWSER.run(
             "return getComputedStyle(document.body).backgroundColor")
         self.assertNotEqual(light, dark)
@@ -294,6 +308,8 @@ class ImageTest(PageTest):
 
     def test_half_an_image_fills_and_a_pixel_shows_where_it_looked(self):
         self.assertEqual(len(self.tokens()), 96)
+        self.assertEqual(BROWSER.run(
+            "return document.querySelector('output[for=given]').value"), "50%")
         half = BROWSER.run("return $('image').toDataURL()")
         BROWSER.click("#go")
         BROWSER.until("!running && tokens.length === 192")
@@ -325,6 +341,8 @@ class TranslationTest(PageTest):
         expected = self.server.complete(prompt=["baba dama", "fafe"])
         self.assertEqual(BROWSER.text("#translation"), "\n".join(
             choice["text"] for choice in expected["choices"]))
+        nothing = not any(choice["text"] for choice in expected["choices"])
+        self.assertEqual("with nothing" in BROWSER.text("#status"), nothing)
         BROWSER.picture(PICTURES / "translation.png")
 
 

@@ -469,6 +469,16 @@ class SecurityTest(unittest.TestCase):
             self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
             self.assertNotIn("Access-Control-Allow-Origin", headers)
 
+    def test_parts_of_a_page_are_not_sent_again_and_again(self):
+        whole = SERVER.ask("GET", "/page.css")[2]
+        for ranges in ("bytes=0-3", "bytes=" + ",".join(["0-"] * 700)):
+            status, headers, page = SERVER.ask("GET", "/page.css", None,
+                                               {"Range": ranges})
+            self.assertEqual((status, page), (200, whole))
+        status, _, answer = SERVER.ask("GET", "/", None, {"Range": "bytes=x"})
+        self.assertEqual(status, 416)
+        self.assertIn("no range", answer["error"]["message"])
+
     def test_pages_of_others_are_refused(self):
         for headers in ({"Origin": "https://evil.example"},
                         {"Origin": "null"},

@@ -3,6 +3,7 @@
 #include "reformer/device/memory_meter.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 
 #include "reformer/ops/full_attention.h"
@@ -57,6 +58,18 @@ TEST(MemoryMeter, CountsTensorsAndForgetsTheReleased) {
   EXPECT_EQ(meter.peak_bytes(), 0);
   outlives.reset();
   EXPECT_EQ(meter.in_use_bytes(), -4000);
+}
+
+TEST(MemoryMeter, CountsMemoryThatIsNoTensors) {
+  const MemoryMeter meter;
+  auto* const allocator = c10::GetCPUAllocator();
+  void* const block = allocator->raw_allocate(5000);
+  EXPECT_EQ(meter.in_use_bytes(), 5000);
+  allocator->raw_deallocate(block);
+  EXPECT_EQ(meter.in_use_bytes(), 0);
+  EXPECT_EQ(meter.peak_bytes(), 5000);
+  allocator->raw_deallocate(allocator->raw_allocate(0));
+  EXPECT_EQ(meter.in_use_bytes(), 0);
 }
 
 TEST(MemoryMeter, CountsOnlyWhileItLives) {

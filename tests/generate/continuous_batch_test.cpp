@@ -91,6 +91,44 @@ TEST(ContinuousBatch, TextsThatComeAndGoAreWhatEachIsAlone) {
   }
 }
 
+TEST(ContinuousBatch, OthersGoOnJoinAndLeaveWhileAPromptIsRead) {
+  const LanguageModel model(any_attention(), at::kDouble);
+  const auto prompts = random_tokens(3, kLength);
+  const Tokens wanted = {30, 4, 9};
+  std::vector<JoiningText> texts;
+  for (int64_t i = 0; i < 3; ++i) {
+    texts.push_back(text_of(tokens_of(prompts[i], 10 + 10 * i), 3 + i));
+  }
+  ContinuousBatch batch(model, 3);
+  std::map<int64_t, std::size_t> place;
+  std::vector<Tokens> drawn(3);
+  const auto keep = [&](const DrawnToken& token) {
+    const auto i = place.at(token.text);
+    drawn[i].push_back(token.token);
+    if (std::ssize(drawn[i]) == wanted[i]) batch.leave(token.text);
+  };
+  const auto join = [&](std::size_t i, DrawnToken first) {
+    place[first.text] = i;
+    keep(first);
+  };
+  join(0, batch.join(texts[0]));
+  PrefillWatch watch;
+  watch.turn = [&] {
+    if (drawn[1].empty()) join(1, batch.join(texts[1]));
+    for (const auto& token : batch.next()) keep(token);
+  };
+  auto read = batch.read(texts[2], watch);
+  EXPECT_GT(drawn[0].size(), 6u);
+  EXPECT_EQ(drawn[1].size(), 4u);  // it has come and gone
+  join(2, batch.join(std::move(read)));
+  while (batch.size() > 0) {
+    for (const auto& token : batch.next()) keep(token);
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(drawn[i], drawn_alone(model, texts[i], wanted[i])) << i;
+  }
+}
+
 TEST(ContinuousBatch, RowsOfADecoderThatJoinEqualTheWholePass) {
   const LanguageModel model(any_attention(), at::kDouble);
   const auto tokens = random_tokens(3, kLength);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reformer/base/interruption.h"
+#include "reformer/ops/packed_matrices.h"
 #include "tests/generate/decoder_checks.h"
 
 namespace reformer {
@@ -29,6 +30,71 @@ TEST(Prefill, PromptsOfSeveralPartsAreTheWholePass) {
         decoder.prefill(tokens.narrow(1, 0, kLong - 1), {kLong - 1});
     EXPECT_LT(difference(logits, whole), 1e-9) << attention;
   }
+}
+
+// So long that heads attend one by one (attention_cache.cpp).
+TEST(Prefill, TurnsOfOthersChangeNoBit) {
+  constexpr int64_t kPrompt = 16384 + 34;
+  auto config = small_config("lsh,local");
+  config.model.layers = 2;
+  config.model.heads = 4;
+  config.model.d_head = 8;
+  config.model.d_model = 16;
+  config.model.d_ff = 8;
+  config.model.positions = PositionKind::kRotary;
+  config.lsh.n_buckets = 600;
+  config.train.length = kPrompt;
+  const LanguageModel model(config);
+  const auto tokens = random_tokens(2, kPrompt);
+  const auto row = [&](int64_t i) { return tokens.narrow(0, i, 1); };
+  Decoder other(model);
+  other.prefill(row(1).narrow(1, 0, 5), {5});
+  std::vector<at::Tensor> between;  // what the other makes of its turns
+  PrefillWatch watch;
+  watch.turn = [&] {
+    if (between.size() == 20) return;
+    const auto at = 5 + static_cast<int64_t>(between.size());
+    between.push_back(other.step(tokens[1].narrow(0, at, 1)));
+  };
+  Decoder taking(model);
+  Decoder plain(model);
+  const auto with = taking.prefill(row(0), {kPrompt}, nullptr, watch);
+  const auto without = plain.prefill(row(0), {kPrompt});
+  EXPECT_TRUE(with.equal(without));
+  const auto next = tokens[1].narrow(0, 0, 1);
+  EXPECT_TRUE(taking.step(next).equal(plain.step(next)));
+  EXPECT_EQ(between.size(), 20u);
+  Decoder alone(model);
+  alone.prefill(row(1).narrow(1, 0, 5), {5});
+  for (int64_t i = 0; i < std::ssize(between); ++i) {
+    EXPECT_TRUE(alone.step(tokens[1].narrow(0, 5 + i, 1)).equal(between[i]));
+  }
+}
+
+// So long that its matrices are packed (decoder.cpp).
+TEST(Prefill, IsTheSameBitsWhoeverPacksTheMatrices) {
+  constexpr int64_t kPrompt = 600;
+  auto config = small_config("lsh,full");
+  config.train.length = 2 * kPrompt;
+  const LanguageModel model(config);
+  const auto tokens = random_tokens(1, kPrompt + 1);
+  const auto prompt = tokens.narrow(1, 0, kPrompt);
+  PackedMatrices kept;
+  std::vector<at::Tensor> logits;
+  for (int i = 0; i < 3; ++i) {
+    const PackedMatrices::Use use(i == 0 ? nullptr : &kept);
+    Decoder decoder(model);
+    logits.push_back(decoder.prefill(prompt, {kPrompt}));
+  }
+  EXPECT_TRUE(logits[0].equal(logits[1]));
+  EXPECT_TRUE(logits[0].equal(logits[2]));
+  const auto whole = whole_pass(model, tokens).select(1, kPrompt);
+  EXPECT_LT(difference(logits[0], whole), 1e-3);
+  Decoder short_one(model);
+  const PackedMatrices::Use use(&kept);
+  Decoder packed_short_one(model);
+  EXPECT_TRUE(packed_short_one.prefill(prompt, {20})
+                  .equal(short_one.prefill(prompt, {20})));
 }
 
 TEST(Prefill, SaysHowMuchIsDone) {
