@@ -198,8 +198,7 @@ int64_t optimizer_bytes(const Config& config, int64_t others, int64_t blocks) {
   const auto& model = config.model;
   const int64_t width = model.heads * head_size(model);
   const int64_t layer = 4 * (model.d_model + width) + 3 * model.d_ff +
-                        8 * model.d_model +
-                        3 * convolution_taps(model) * width;
+                        8 * model.d_model + 3 * convolution_taps(model) * width;
   const int64_t cross =
       model.encoder_layers > 0 ? 4 * (model.d_model + width + 1) : 0;
   const int64_t layers = model.layers + model.encoder_layers;

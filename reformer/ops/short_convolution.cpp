@@ -27,8 +27,8 @@ void check_weight(const at::Tensor& weight, const at::Tensor& x) {
   require(weight.dim() == 3 && weight.size(0) >= 1 &&
               weight.size(0) <= kMostConvolutionTaps &&
               weight.size(1) == x.size(1) && weight.size(2) == x.size(3),
-          kOp, ": weight must be [1 to ", kMostConvolutionTaps, ", ",
-          x.size(1), ", ", x.size(3), "], got sizes ", weight.sizes());
+          kOp, ": weight must be [1 to ", kMostConvolutionTaps, ", ", x.size(1),
+          ", ", x.size(3), "], got sizes ", weight.sizes());
   require(
       weight.scalar_type() == weight_type(x) && weight.device() == x.device(),
       kOp, ": weight must be ", at::toString(weight_type(x)), " on ",
