@@ -16,11 +16,25 @@ namespace reformer::cli {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+class Server : public httplib::Server {
+ public:
+  // The library lets 5 connections wait for this thread, and a busy machine
+  // resets the others.
+  void let_many_wait() { ::listen(svr_sock_, kWaiting); }
+
+ private:
+  static constexpr int kWaiting = 512;
+};
+
+}  // namespace
+
 void require_http() {}
 
 void serve_http(const ServedModel& model, Engine& engine,
                 const HttpOptions& options) {
-  httplib::Server server;
+  Server server;
   set_limits(server, engine, options);
   Routes routes(model, engine, options);
   routes.add_to(server);
@@ -32,6 +46,7 @@ void serve_http(const ServedModel& model, Engine& engine,
   }
   require(port > 0, "cannot listen at ", options.host, ", port ", options.port,
           ": it is taken, or not this machine's; another one: --port N");
+  server.let_many_wait();
   const bool six = options.host.find(':') != std::string::npos;
   print("serving " + model.name + " at http://" + (six ? "[" : "") +
         options.host + (six ? "]" : "") + ":" + std::to_string(port) + "/\n");

@@ -1,6 +1,7 @@
 """serve_test.py PROGRAM: what `reformer serve` answers over HTTP."""
 import json
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -468,6 +469,21 @@ class SecurityTest(unittest.TestCase):
             self.assertEqual(headers["X-Frame-Options"], "DENY")
             self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
             self.assertNotIn("Access-Control-Allow-Origin", headers)
+
+    def test_many_may_knock_while_it_is_busy(self):
+        SERVER.process.send_signal(signal.SIGSTOP)
+        try:
+            knocking = [socket.create_connection((SERVER.host, SERVER.port),
+                                                 timeout=30)
+                        for _ in range(40)]
+        finally:
+            SERVER.process.send_signal(signal.SIGCONT)
+        for s in knocking:
+            s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+                      b"Connection: close\r\n\r\n")
+        for s in knocking:
+            self.assertIn(b" 200 ", s.makefile("rb").readline())
+            s.close()
 
     def test_parts_of_a_page_are_not_sent_again_and_again(self):
         whole = SERVER.ask("GET", "/page.css")[2]
