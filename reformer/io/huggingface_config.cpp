@@ -64,11 +64,11 @@ std::string our_activation(const std::string& theirs) {
 // What `transformers` sets on first use where there is none: a power of two
 // nearest below 2 length / chunk, in two factors where it is large.
 std::vector<int64_t> their_bucket_factors(int64_t length, int64_t chunk) {
+  const int64_t chunks = length / chunk;
   int64_t bits = 0;
-  while ((int64_t{2} << bits) <= 2 * (length / chunk)) ++bits;
+  while ((int64_t{2} << bits) <= 2 * chunks) ++bits;
   bits = std::max<int64_t>(bits, 1);
-  const int64_t limit =
-      2 * std::max(int64_t(std::sqrt(double(length / chunk))), chunk);
+  const int64_t limit = 2 * std::max(int64_t(std::sqrt(double(chunks))), chunk);
   if ((int64_t{1} << bits) <= limit) return {int64_t{1} << bits};
   return {int64_t{1} << (bits / 2), int64_t{1} << (bits - bits / 2)};
 }
