@@ -133,9 +133,18 @@ class Eval {
 
   // With progress in batches, and the time that is left.
   EvaluatedSplit split_of(const Point& point) {
-    return {split_, options_.batches, point.rounds,
-            TimedProgress(report_, "evaluating with " + label_of(point)),
-            world_};
+    return {split_, options_.batches, point.rounds, progress_of(point), world_};
+  }
+
+  // Of several ranks none runs ahead by more than a batch: who waited at the
+  // end for all that another is slower would take it to hang.
+  EvaluationProgress progress_of(const Point& point) {
+    TimedProgress timed(report_, "evaluating with " + label_of(point));
+    if (world_ == nullptr) return timed;
+    return [this, timed](int64_t done, int64_t all) mutable {
+      timed(done, all);
+      world_->control().barrier();
+    };
   }
 
   void evaluate_whole(const Task& task, const Point& point) {

@@ -62,18 +62,17 @@ bool speaks_of(const RankFault& fault) {
 }
 
 // Once, whichever thread comes first: the watch's or this rank's own.
-[[noreturn]] void end(RankWatch& watch, const RankFault& fault,
-                      const Failure& failure) {
+[[noreturn]] void end(RankWatch& watch, const Failure& failure) {
   static std::atomic<bool> ending = false;
   while (ending.exchange(true)) pause();
   if (!failure.message.empty()) fail(failure.status, failure.message);
-  watch.let_others_hear(fault);
+  watch.let_others_hear();
   std::fflush(nullptr);
   _exit(failure.status);
 }
 
 [[noreturn]] void end(RankWatch& watch, const RankFault& fault) {
-  end(watch, fault, {fault.status, speaks_of(fault) ? fault.sentence : ""});
+  end(watch, Failure{fault.status, speaks_of(fault) ? fault.sentence : ""});
 }
 
 [[noreturn]] void end_all(World& world) {
@@ -91,7 +90,7 @@ bool speaks_of(const RankFault& fault) {
   if (others_tell) end(watch, watch.lost_contact(failure.message));
   const auto fault = watch.give_up(failure.message, failure.status);
   if (fault.rank != world.ranks().rank) failure.message.clear();
-  end(watch, fault, failure);
+  end(watch, failure);
 }
 
 }  // namespace

@@ -122,15 +122,14 @@ RankFault RankWatch::heard(const std::string& fault) {
   return unpacked(fault);
 }
 
-void RankWatch::let_others_hear(const RankFault& fault) {
+void RankWatch::let_others_hear() {
   const bool serves = ranks_.first() && !ranks_.agent_store;
   // Where words do not come back this one would not, either.
   if (!serves || steady_seconds() - answered_ > kPatience * timeout_) return;
-  // Whom the others have found to be lost or to hang does not hear.
-  const int64_t hearing = ranks_.size - (fault.told ? 0 : 1);
+  // One that hangs may hear, one that was lost does not.
   const double end = steady_seconds() + kMissedBeats * interval_;
   try {
-    while (store_.add(kHeard, 0) < hearing && steady_seconds() < end) {
+    while (store_.add(kHeard, 0) < ranks_.size && steady_seconds() < end) {
       std::this_thread::sleep_for(kPoll);
     }
   } catch (const std::exception&) {  // then nothing is served

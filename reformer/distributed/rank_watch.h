@@ -60,7 +60,7 @@ class RankWatch {
   // Before this process ends because of it: whoever serves the store stays
   // until all others have heard, a few signs of life at the most. They could
   // not know otherwise why it has gone.
-  void let_others_hear(const RankFault& fault);
+  void let_others_hear();
 
   // This rank ends in order, as all others do.
   void end();

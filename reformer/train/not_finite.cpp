@@ -21,6 +21,10 @@ std::string last_good_checkpoint(const std::string& directory, int64_t failed) {
       return "the checkpoint of step " + step + " in " + directory +
              " is the last good one" + leads_there;
     }
+    if (found.step == 0) {  // what it began with: nothing to go on without
+      leads_there += "; it began with weights that give this loss";
+      continue;
+    }
     leads_there +=
         "; that of step " + step + " gives this loss already: move it aside";
   }

@@ -94,6 +94,7 @@ class Run {
   }
 
   TrainResult run(const std::atomic<bool>& stop) {
+    started_ = steady_seconds();  // what is saved first tells the time, too
     report_.begin({step_, evaluated_step_ == step_});
     learner_.share_parameters();
     if (saved_step_ != step_) save(/*best=*/false);

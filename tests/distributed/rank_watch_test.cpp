@@ -16,13 +16,13 @@ constexpr double kTimeout = 1;  // seconds, within which faults are found
 class WatchedRank {
  public:
   WatchedRank(const RankStore& store, int64_t rank, int64_t size,
-              RankProgress progress = {}) {
+              RankProgress progress = {}, double timeout = kTimeout) {
     Ranks ranks;
     ranks.rank = rank;
     ranks.size = size;
     ranks.host = "here";
     watch_ = std::make_unique<RankWatch>(
-        store, ranks, kTimeout, [progress] { return progress; },
+        store, ranks, timeout, [progress] { return progress; },
         [this](RankWatch&, const RankFault& fault) {
           found_.set_value(fault);
         });
@@ -79,18 +79,20 @@ TEST(RankWatch, ARankThatIsAskedToEndSaysWithWhichStatus) {
 
 TEST(RankWatch, WhoServesTheStoreStaysUntilAllHaveHeard) {
   const auto store = RankStore::within_process();
-  WatchedRank first(store, 0, 3), second(store, 1, 3), third(store, 2, 3);
-  first.watch().let_others_hear(first.watch().give_up("the disk is full"));
+  constexpr double kLong = 120;  // it stays for 15 s at most
+  WatchedRank first(store, 0, 3, {}, kLong), second(store, 1, 3, {}, kLong),
+      third(store, 2, 3, {}, kLong);
+  first.watch().give_up("the disk is full");
+  first.watch().let_others_hear();
   EXPECT_EQ(store.add("heard", 0), 3);
 }
 
-TEST(RankWatch, WhoServesTheStoreDoesNotStayForThoseWhoWereLost) {
+TEST(RankWatch, WhoServesTheStoreDoesNotStayForEver) {
   const auto store = RankStore::within_process();
   WatchedRank first(store, 0, 3), second(store, 1, 3);
-  // The third never hears, and is not waited for where it is at fault.
-  first.watch().let_others_hear(first.watch().lost_contact("closed"));
-  EXPECT_EQ(store.add("heard", 0), 2);
-  first.watch().let_others_hear({2, "hangs", /*told=*/true});  // returns
+  first.watch().lost_contact("closed");
+  first.watch().let_others_hear();  // returns, though the third never hears
+  EXPECT_LT(store.add("heard", 0), 3);
 }
 
 TEST(RankWatch, ARankWithoutSignsOfLifeIsLost) {
