@@ -157,7 +157,7 @@ void Engine::renew(Batch& batch) {
 // The first of the queue, where there is room for it. Returns whether the queue
 // has become shorter.
 bool Engine::admit_next(std::unique_lock<std::mutex>& lock) {
-  if (waiting_.empty() || running() >= limits_.batch) return false;
+  if (stopping_ || waiting_.empty() || running() >= limits_.batch) return false;
   const Waiting next = waiting_.front();
   const auto& request = next.generation->request();
   if (next.generation->cancelled()) {
@@ -184,7 +184,10 @@ bool Engine::admit_next(std::unique_lock<std::mutex>& lock) {
   } catch (const std::exception& error) {
     next.generation->fail(error.what());
   }
-  if (!lock.owns_lock()) {
+  if (lock.owns_lock()) {  // its batch could not be made
+    waiting_.pop_front();
+    counts_.waiting = std::ssize(waiting_);
+  } else {
     lock.lock();
     reading_.pop_back();
   }

@@ -333,6 +333,32 @@ class FaultsTest(unittest.TestCase):
                 first = s.makefile("rb").readline()
                 self.assertIn(f" {status} ".encode(), first, headers)
 
+    def test_a_refused_body_is_not_the_next_request(self):
+        smuggled = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        size = b"Content-Length: %d\r\n" % len(smuggled)
+        for head, status in (
+                (b"POST /v1/completions HTTP/1.1\r\n", 411),
+                (b"POST /v1/completions HTTP/1.1\r\n"
+                 b"Transfer-Encoding: chunked\r\n", 411),
+                (b"POST /v1/completions HTTP/1.1\r\n" + size +
+                 b"Content-Type: multipart/form-data; boundary=x\r\n", 415),
+                (b"GET /health HTTP/1.1\r\n" + size, 400),
+                (b"POST /v1/completions HTTP/1.1\r\n"
+                 b"Content-Length: 0\r\n" + size, 400)):
+            # The library reads 4,096 bytes at once: the body is beyond them.
+            start = head + b"Host: localhost\r\nX-Padding: "
+            start += b"x" * (4096 - len(start) - 4) + b"\r\n\r\n"
+            with socket.create_connection((SERVER.host, SERVER.port)) as s:
+                s.sendall(start + smuggled)
+                answer = b""
+                try:
+                    while piece := s.recv(4096):
+                        answer += piece
+                except ConnectionResetError:  # what it did not read
+                    pass
+                self.assertEqual(answer.count(b"HTTP/1.1 "), 1, answer)
+                self.assertIn(b"HTTP/1.1 %d " % status, answer)
+
     def test_unknown_paths_and_methods_are_named(self):
         for method, path in (("GET", "/nothing"), ("PUT", "/health"),
                              ("GET", "/v1/completions"),
@@ -494,6 +520,12 @@ class SecurityTest(unittest.TestCase):
         status, _, answer = SERVER.ask("GET", "/", None, {"Range": "bytes=x"})
         self.assertEqual(status, 416)
         self.assertIn("no range", answer["error"]["message"])
+        # Nor is the answer to ranges of which the last is none.
+        with socket.create_connection((SERVER.host, SERVER.port)) as s:
+            s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+                      b"Connection: close\r\nRange: bytes="
+                      + b"0-," * 1000 + b"5-1\r\n\r\n")
+            self.assertLess(len(s.makefile("rb").read()), 3000)
 
     def test_pages_of_others_are_refused(self):
         for headers in ({"Origin": "https://evil.example"},

@@ -1,5 +1,6 @@
 #include "cli/serve/http/limits.h"
 
+#include "cli/serve/completion_json.h"
 #include "cli/serve/http/answers.h"
 #include "cli/serve/http/connection_threads.h"
 
@@ -49,16 +50,41 @@ void forget_ranges(const httplib::Request& request) {
   const_cast<httplib::Request&>(request).ranges.clear();  // NOLINT
 }
 
+// What was not read of a refused body must not be taken for the next request.
+// The library closes a connection when whoever provides an answer fails, not
+// for a `Connection: close` of ours; so this one fails at its end.
+void put_last_error(httplib::Response& response, int status,
+                    const char* sentence) {
+  response.status = status;
+  response.set_header("Connection", "close");
+  const std::string text = error_text(status, sentence, "");
+  response.set_content_provider(
+      text.size(), kJson, [text](size_t at, size_t n, httplib::DataSink& sink) {
+        sink.write(text.data() + at, n);
+        return false;
+      });
+}
+
+// Of a method without a body, one that is there is not read.
+bool has_surplus_body(const httplib::Request& request, bool sends) {
+  const auto count = request.get_header_value_count("Content-Length");
+  if (sends || count == 0) return count > 1;
+  return count > 1 || request.get_header_value("Content-Length") != "0";
+}
+
 // Bodies whose size nobody has said, or that are larger than their size: the
 // library would take them whatever its limit is.
 bool refuse_body(const httplib::Request& request, httplib::Response& response) {
   const auto refused = [&](int status, const char* sentence) {
-    put_error(response, status, sentence);
-    response.set_header("Connection", "close");
+    put_last_error(response, status, sentence);
     return true;
   };
-  const bool sends = request.method != "GET" && request.method != "HEAD" &&
-                     request.method != "OPTIONS";
+  const bool sends = request.method == "POST" || request.method == "PUT" ||
+                     request.method == "PATCH" || request.method == "DELETE";
+  if (has_surplus_body(request, sends)) {
+    return refused(400,
+                   "one Content-Length, of a method with a body, is taken");
+  }
   if (request.has_header("Transfer-Encoding") ||
       (sends && !request.has_header("Content-Length"))) {
     return refused(411, "the body's size is required: Content-Length");
@@ -100,8 +126,9 @@ void set_limits(httplib::Server& server, const Engine& engine,
                    : httplib::Server::HandlerResponse::Unhandled;
       });
   server.set_error_handler(
-      [](const httplib::Request&, httplib::Response& response) {
-        if (response.body.empty()) {
+      [](const httplib::Request& request, httplib::Response& response) {
+        forget_ranges(request);  // those before one that is none
+        if (response.body.empty() && !response.content_provider_) {
           put_error(response, response.status, sentence_on(response.status));
         }
       });

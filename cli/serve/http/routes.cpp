@@ -62,7 +62,8 @@ Routes::Handler Routes::guarded(bool token, const Handler& handler) {
       put_error(response, 503, "the server is being stopped");
     } catch (const std::exception& error) {
       const std::string sentence = error.what();  // LibTorch's has many lines
-      put_error(response, 500, sentence.substr(0, sentence.find('\n')));
+      put_error(response, engine_.stopping() ? 503 : 500,
+                sentence.substr(0, sentence.find('\n')));
     }
   };
 }

@@ -83,8 +83,13 @@ void answer_in_events(httplib::Response& response,
 // Faults of the model show while there is still a status to say so.
 void answer_whole(httplib::Response& response,
                   const std::shared_ptr<Answering>& state) {
-  while (state->first.empty()) {
-    state->first = state->generation->take(kPoll, /*apart=*/{});
+  try {
+    while (state->first.empty()) {
+      state->first = state->generation->take(kPoll, /*apart=*/{});
+    }
+  } catch (...) {
+    state->generation->cancel();  // its other texts are for nobody
+    throw;
   }
   answer_in_pieces(response, kJson, state, send_whole);
 }
