@@ -1,17 +1,13 @@
 """distributed_eval_test.py PROGRAM: `reformer eval` of several ranks prints what
 one prints: batches divided, sequences shared, translations, mistakes."""
 import json
-import pathlib
 import random
 import signal
 import subprocess
-import tempfile
-import unittest
 
-from distributed_support import (CLEAN, TIMEOUT, Run, as_mpirun, main,
-                                 program)
+from distributed_support import (CLEAN, MACHINE, TIMEOUT, RanksTestCase, Run,
+                                 as_mpirun, main, program)
 
-MACHINE = ["--threads", "1", "--device", "cpu"]
 SETTINGS = [word for setting in (
     "train.steps=3", "train.warmup=1", "train.batch=2", "train.length=160",
     "train.evaluate_every=0", "train.evaluate_batches=1",
@@ -20,40 +16,25 @@ SETTINGS = [word for setting in (
     f"distributed.timeout={TIMEOUT}") for word in ("--set", setting)]
 
 
-class EvalOfRanksTest(unittest.TestCase):
+class EvalOfRanksTest(RanksTestCase):
     """Of runs that one process trained."""
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
+        super().setUpClass()
         noise = random.Random(1)
         text = cls.path("bytes")
         text.write_bytes(bytes(
             noise.randrange(256) if i % 8 == 0 else 97 + i % 8
             for i in range(40000)))
-        cls.make("text", "--data", text, "--set", "lsh.n_buckets=0")
-        cls.make("recall")
+        cls.make("text", *SETTINGS, "--data", text, "--set", "lsh.n_buckets=0")
+        cls.make("recall", *SETTINGS)
         # Until it says something else of each line.
-        cls.make("translation-toy", *[word for setting in (
+        cls.make("translation-toy", *SETTINGS, *[word for setting in (
             "train.steps=200", "train.warmup=20", "train.batch=64",
             "train.length=9", "model.layers=2", "model.d_model=64",
             "model.d_ff=128", "model.heads=4", "model.d_head=16")
             for word in ("--set", setting)])
-
-    @classmethod
-    def make(cls, config, *arguments):
-        made = subprocess.run(
-            [program(), "train", config, "--out", cls.path(config), *MACHINE,
-             *SETTINGS, *arguments], env=CLEAN, capture_output=True, text=True)
-        assert made.returncode == 0, made.stderr
-
-    @classmethod
-    def path(cls, name):
-        return pathlib.Path(cls.folder.name) / name
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
 
     def start(self, size, name, *arguments, **settings):
         return Run(size, lambda _: ["eval", self.path(name), "--json",

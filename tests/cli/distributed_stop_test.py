@@ -3,16 +3,11 @@ has gone, or who make the same mistake, end together: with one status and one
 sentence, or none."""
 import gzip
 import os
-import pathlib
 import signal
-import subprocess
-import tempfile
 import time
-import unittest
 
-from distributed_support import (CLEAN, TIMEOUT, TINY, Run, main, program)
+from distributed_support import MACHINE, TIMEOUT, TINY, RanksTestCase, Run, main
 
-MACHINE = ["--threads", "1", "--device", "cpu"]
 STOPPED = 128 + signal.SIGTERM
 
 
@@ -21,12 +16,12 @@ def settings_of(**settings):
             for word in ("--set", f"{name.replace('__', '.')}={value}")]
 
 
-class RanksEndTogetherTest(unittest.TestCase):
+class RanksEndTogetherTest(RanksTestCase):
     """Of `eval`, and of `train` before its first step."""
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
+        super().setUpClass()
         text = cls.path("bytes")
         text.write_bytes(bytes(range(32, 127)) * 400)
         small = settings_of(train__steps=2, train__warmup=1,
@@ -37,21 +32,6 @@ class RanksEndTogetherTest(unittest.TestCase):
         cls.make("text", "--data", text, *small, *settings_of(
             train__batch=2, train__length=160, lsh__n_buckets=0))
         cls.make("translation-toy", *small)
-
-    @classmethod
-    def make(cls, config, *arguments):
-        made = subprocess.run(
-            [program(), "train", config, "--out", cls.path(config), *MACHINE,
-             *arguments], env=CLEAN, capture_output=True, text=True)
-        assert made.returncode == 0, made.stderr
-
-    @classmethod
-    def path(cls, name):
-        return pathlib.Path(cls.folder.name) / name
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
 
     def eval(self, size, name, *arguments):
         return Run(size, lambda _: ["eval", self.path(name), *MACHINE,

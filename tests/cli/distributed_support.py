@@ -2,11 +2,13 @@
 of each launcher, and processes that play ranks."""
 import json
 import os
+import pathlib
 import resource
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -14,7 +16,8 @@ PROGRAM = None  # set below
 TIMEOUT = 20  # seconds until a fault ends all ranks, at the most
 KILLS = int(os.environ.get("REFORMER_KILLS", 2))
 STEPS = 40 * KILLS
-TINY = ["--threads", "1", "--device", "cpu"] + [
+MACHINE = ["--threads", "1", "--device", "cpu"]
+TINY = MACHINE + [
     word for setting in (
         f"train.steps={STEPS}", "train.batch=5", "train.length=32",
         "train.log_every=1", "train.checkpoint_every=10",
@@ -125,6 +128,29 @@ def tensors_of(run, kind, step=STEPS):
                 tensors[name] = (tensors.get(name, b"") +
                                  data[begin + first:begin + last])
     return tensors
+
+
+class RanksTestCase(unittest.TestCase):
+    """With a folder of its own, in which one process has trained models."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def path(cls, name):
+        return pathlib.Path(cls.folder.name) / name
+
+    @classmethod
+    def make(cls, config, *arguments):
+        made = subprocess.run(
+            [program(), "train", config, "--out", cls.path(config), *MACHINE,
+             *arguments], env=CLEAN, capture_output=True, text=True)
+        assert made.returncode == 0, made.stderr
 
 
 def main():
