@@ -12,7 +12,7 @@ class MemoryTest(unittest.TestCase):
     state, as `bench train` counts it."""
     SETTINGS = [word for setting in (
         "model.layers=2", "model.d_model=256", "model.d_ff=1024",
-        "model.heads=8", "train.batch=1", "train.length=8192",
+        "model.heads=8", "train.batch=1", "train.length=16384",
         "train.optimizer=adafactor", "model.dropout=0.1",
         "model.vocabulary=256", "task.alphabet=255")
         for word in ("--set", setting)]
@@ -43,7 +43,8 @@ class MemoryTest(unittest.TestCase):
             self.assertAlmostEqual(
                 predicted[ranks]["rank_peak_bytes"] / held[ranks], 1,
                 delta=0.1, msg=f"{ranks} ranks")
-        self.assertLess((held[4] - kept) / (held[1] - kept), 0.28)
+        # 0.262, and a hundredth for 3 MiB that may be on their way or have come.
+        self.assertLess((held[4] - kept) / (held[1] - kept), 0.29)
 
 
 if __name__ == "__main__":
