@@ -1,7 +1,6 @@
 #include "cli/commands/train.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -165,7 +164,7 @@ TrainEnd run_train(const TrainOptions& options, Config config,
 TrainOptions after_restart(TrainOptions options) {
   const std::string& attempt = launched_ranks().attempt;
   if (attempt.empty() || attempt == "0" || options.resume ||
-      !std::filesystem::exists(options.out + "/config.json")) {
+      !holds_run(options.out)) {
     return options;
   }
   options.resume = true;

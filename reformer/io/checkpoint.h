@@ -122,9 +122,20 @@ Config load_best_config(const std::string& directory);
 void export_model(const std::string& directory, const Checkpoint& checkpoint,
                   at::ScalarType type, int64_t most_bytes);
 
-// Makes the run's folder, with its config.json and, unless it is empty,
-// tokenizer.model, and locks it. Throws Error when somebody holds its lock, or
-// it already holds a run or anything else; then nothing in it is touched.
+// Whether there is a run to go on with: its settings, or a checkpoint.
+bool holds_run(const std::string& directory);
+
+// Makes the run's folder and locks it. Throws Error when somebody holds its
+// lock, or it already holds a run or anything else; then nothing in it is
+// touched.
+RunLock take_run_directory(const std::string& directory);
+
+// config.json, with which the folder holds a run, and, unless it is empty,
+// tokenizer.model, where there is no config.json yet.
+void write_run_settings(const std::string& directory, const Config& config,
+                        const std::string& tokenizer);
+
+// Both.
 RunLock create_run_directory(const std::string& directory, const Config& config,
                              const std::string& tokenizer = "");
 

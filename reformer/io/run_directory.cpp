@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool holds_run(const fs::path& run) {
+bool begun(const fs::path& run) {
   return fs::exists(run / kConfigFile) || !checkpoints_in(run).empty();
 }
 
@@ -27,14 +27,17 @@ bool is_of_killed_run(const fs::path& path) {
 
 }  // namespace
 
-RunLock create_run_directory(const std::string& directory, const Config& config,
-                             const std::string& tokenizer) {
-  const std::string settings = config_to_json(config) + "\n";  // may throw
+bool holds_run(const std::string& directory) {
+  return with_errors(
+      [&] { return fs::is_directory(directory) && begun(directory); });
+}
+
+RunLock take_run_directory(const std::string& directory) {
   return with_errors([&] {
     const fs::path run(directory);
     fs::create_directories(run);
     // Asked before anything is written: other people's folder stays as it is.
-    if (!holds_run(run)) {
+    if (!begun(run)) {
       for (const fs::path& path : entries_of(run)) {
         require(is_of_killed_run(path), directory,
                 ": exists and is not empty, it holds ",
@@ -42,16 +45,33 @@ RunLock create_run_directory(const std::string& directory, const Config& config,
       }
     }
     RunLock lock(directory);
-    require(!holds_run(run), directory,
+    require(!begun(run), directory,
             ": already holds a run; go on with it (--resume) or choose another "
             "folder");
     remove_leftovers(run);
-    write_file_atomically(run / kConfigFile, settings);
+    return lock;
+  });
+}
+
+void write_run_settings(const std::string& directory, const Config& config,
+                        const std::string& tokenizer) {
+  const std::string settings = config_to_json(config) + "\n";  // may throw
+  with_errors([&] {
+    const fs::path run(directory);
+    if (fs::exists(run / kConfigFile)) return;
     if (!tokenizer.empty()) {
       write_file_atomically(run / kTokenizerFile, tokenizer);
     }
-    return lock;
+    write_file_atomically(run / kConfigFile, settings);
   });
+}
+
+RunLock create_run_directory(const std::string& directory, const Config& config,
+                             const std::string& tokenizer) {
+  config_to_json(config);  // may throw, before there is a folder
+  RunLock lock = take_run_directory(directory);
+  write_run_settings(directory, config, tokenizer);
+  return lock;
 }
 
 }  // namespace reformer

@@ -70,7 +70,8 @@ class Run {
     warn_of_changes(checkpoint);
   }
 
-  // Nothing but a checkpoint tells a run that goes on what it began with.
+  // Nothing but a checkpoint tells a run that goes on what it began with, so
+  // that there is one before its folder holds a run.
   void begin_with(const std::vector<NamedTensor>& parameters) {
     try {
       learner_.initialize(parameters);
@@ -95,9 +96,11 @@ class Run {
 
   TrainResult run(const std::atomic<bool>& stop) {
     started_ = steady_seconds();  // what is saved first tells the time, too
-    report_.begin({step_, evaluated_step_ == step_});
     learner_.share_parameters();
+    // With a checkpoint to begin with the folder holds nothing before it.
     if (saved_step_ != step_) save(/*best=*/false);
+    if (first()) write_run_settings(directory_, config_, tokenizer_file(task_));
+    report_.begin({step_, evaluated_step_ == step_});
     report_.begin_window();
     started_ = steady_seconds();
     TrainResult result;
@@ -375,6 +378,7 @@ void check_data(Checkpoint& checkpoint, const std::vector<DataIdentity>& data,
 
 RunLock locked(const Config& config, const Task& task, const RunPlace& place) {
   if (place.resume) return RunLock(place.directory);
+  if (!place.parameters.empty()) return take_run_directory(place.directory);
   return create_run_directory(place.directory, config, tokenizer_file(task));
 }
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import pty
 import random
+import resource
 import signal
 import subprocess
 import tempfile
@@ -24,6 +25,11 @@ def tensors(file):
 def as_from_a_terminal():
     """Tests may run under nohup, which has its children ignore SIGHUP."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def no_file_beyond_4_kib():
+    """Settings fit, a model does not."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
 
 class RunsTest(unittest.TestCase):
@@ -269,6 +275,26 @@ class RunsTest(unittest.TestCase):
         self.assertIn("--init: another model than the config's", run.stderr)
         self.assertIn("without a CONFIG", run.stderr)
         self.assertFalse(other.exists())
+
+    def test_without_its_first_weights_there_is_no_run(self):
+        """A fine-tuning run that ends before they are saved is begun again
+        by the same command, and not gone on with from random ones."""
+        words = (self.out(), "--init", self.whole, "--set", "train.steps=1",
+                 "--set", "train.learning_rate=1e-30")
+        run = train(*words, preexec_fn=no_file_beyond_4_kib)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("cannot write", run.stderr)
+        self.assertTrue(self.out().exists())
+        run = resume(self.out())
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("holds no run", run.stderr)
+        run = train(*words)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertTrue((self.out() / "config.json").exists())
+        for step in 0, 1:
+            weights = f"step-{step:08}/model.safetensors"
+            self.assertTrue(tensors(self.out() / weights) ==
+                            tensors(self.whole / "best/model.safetensors"))
 
     def test_the_screen_says_what_is_about_to_happen(self):
         run = train(self.out(), "--set", "train.steps=3", "--set",
