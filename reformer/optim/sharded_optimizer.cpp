@@ -4,9 +4,10 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include "reformer/base/errors.h"
-#include "reformer/distributed/ranks.h"
 
 namespace reformer {
 namespace {
@@ -51,21 +52,20 @@ struct Load {
 class Sizes {
  public:
   Sizes(const std::vector<Parameter>& parameters,
-        const std::vector<NamedTensor>& state,
-        const std::vector<size_t>& dealt) {
+        const std::vector<NamedTensor>& state) {
     std::unordered_map<std::string, double> kept;
     for (const auto& [name, value] : state) {
       kept[parameter_of(name)] += double(value.numel());
     }
     for (const auto& [name, value] : parameters) {
       loads_.push_back({double(value.numel()), kept[name]});
+      all_ = all_ + loads_.back();
     }
-    for (const size_t i : dealt) all_ = all_ + loads_[i];
   }
 
   Load of(size_t parameter) const {
     const auto& [work, state] = loads_[parameter];
-    return {work / all_.work, state / std::max(all_.state, 1.0)};
+    return {work / std::max(all_.work, 1.0), state / std::max(all_.state, 1.0)};
   }
 
  private:
@@ -73,31 +73,59 @@ class Sizes {
   Load all_;
 };
 
+// To whom how much of `more` goes, so that the fullest of `loads` is as little
+// as it can be: up to one level, and nothing to those who have more.
+std::vector<double> poured(const std::vector<double>& loads, double more) {
+  std::vector<double> sorted = loads;
+  std::sort(sorted.begin(), sorted.end());
+  double level = 0;
+  double sum = more;
+  for (size_t n = 1; n <= sorted.size(); ++n) {
+    sum += sorted[n - 1];
+    level = sum / double(n);
+    if (n < sorted.size() && level <= sorted[n]) break;
+  }
+  std::vector<double> parts;
+  for (const double load : loads) parts.push_back(std::max(level - load, 0.0));
+  return parts;
+}
+
+// Rows in the proportion of `parts`, one rank's after another's.
+std::vector<RowRange> rows_in_parts(int64_t rows,
+                                    const std::vector<double>& parts) {
+  const double all = std::accumulate(parts.begin(), parts.end(), 0.0);
+  std::vector<RowRange> ranges;
+  double sum = 0;
+  int64_t begin = 0;
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    sum += parts[rank];
+    const bool last = rank + 1 == parts.size();
+    const int64_t end = last ? rows : std::llround(double(rows) * (sum / all));
+    ranges.push_back({begin, end - begin});
+    begin = end;
+  }
+  return ranges;
+}
+
 }  // namespace
 
 std::vector<std::vector<ShardedOptimizer::Piece>> ShardedOptimizer::dealt(
     const TrainConfig& config, const std::vector<Parameter>& parameters,
     const std::vector<NamedTensor>& state, int64_t ranks) {
-  std::vector<std::vector<Piece>> pieces(static_cast<size_t>(ranks));
+  std::vector<size_t> cut;
   std::vector<size_t> uncut;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    if (!can_be_cut(config.optimizer, parameters[i])) {
-      uncut.push_back(i);
-      continue;
-    }
-    const int64_t rows = row_count(parameters[i].value.sizes());
-    for (int64_t rank = 0; rank < ranks; ++rank) {
-      const Share share = share_of(rows, rank, ranks);
-      if (share.count() == 0) continue;
-      pieces[size_t(rank)].push_back(
-          {i, {share.begin, share.count()}, share.count() == rows});
-    }
+    (can_be_cut(config.optimizer, parameters[i]) ? cut : uncut).push_back(i);
   }
-  const Sizes sizes(parameters, state, uncut);
+  const Sizes sizes(parameters, state);
   std::stable_sort(uncut.begin(), uncut.end(), [&](size_t a, size_t b) {
     return sizes.of(a).work > sizes.of(b).work;
   });
   std::vector<Load> loads(static_cast<size_t>(ranks));
+  std::vector<std::vector<Piece>> pieces(loads.size());
+  const auto all_rows = [&](size_t parameter) {
+    return row_count(parameters[parameter].value.sizes());
+  };
   for (const size_t i : uncut) {
     const Load more = sizes.of(i);
     const auto least = std::min_element(
@@ -106,7 +134,21 @@ std::vector<std::vector<ShardedOptimizer::Piece>> ShardedOptimizer::dealt(
         });
     *least = *least + more;
     pieces[size_t(least - loads.begin())].push_back(
-        {i, {0, row_count(parameters[i].value.sizes())}, true});
+        {i, {0, all_rows(i)}, true});
+  }
+  // What can be cut fills up what whole ones have left uneven.
+  std::vector<double> kept;
+  for (const Load& load : loads) kept.push_back(load.state);
+  double more = 0;
+  for (const size_t i : cut) more += sizes.of(i).state;
+  const auto parts = poured(kept, more);
+  for (const size_t i : cut) {
+    const auto ranges = rows_in_parts(all_rows(i), parts);
+    for (size_t rank = 0; rank < ranges.size(); ++rank) {
+      if (ranges[rank].count == 0) continue;
+      pieces[rank].push_back(
+          {i, ranges[rank], ranges[rank].count == all_rows(i)});
+    }
   }
   for (auto& own : pieces) {
     std::sort(own.begin(), own.end(), [](const Piece& a, const Piece& b) {

@@ -15,11 +15,11 @@ namespace reformer {
 
 // Each rank updates its part of the parameters, whose state it alone keeps, and
 // gets the others' parts from their ranks. Gradients are given whole, and the
-// same on all ranks. Where an update treats numbers one by one (Adam, and
-// Muon's Adam) a rank's part of a parameter is some of its rows; else
-// (Adafactor, Muon's matrices) whole parameters are dealt out, the largest
-// first, each to the rank with least to update and to keep. All ranks call all
-// functions alike.
+// same on all ranks. Where an update needs all of a parameter (Adafactor,
+// Muon's matrices) whole ones are dealt out, the largest first, each to the
+// rank with least to update and to keep; where it treats numbers one by one
+// (Adam, and Muon's Adam) a rank's part is some of the rows, the more of them
+// the less it has of whole ones. All ranks call all functions alike.
 class ShardedOptimizer : public Optimizer {
  public:
   ShardedOptimizer(const TrainConfig& config,

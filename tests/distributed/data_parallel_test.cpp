@@ -219,7 +219,7 @@ TEST(ShardedOptimizer, PartsOfAllRanksAreTheStateOfOne) {
 
 // Of models of the usual shape, whose matrices differ in size. Muon takes whole
 // matrices: those of 3 wide layers are as large as 33 small ones, of which one
-// rank has 9.
+// rank has 9, and less of what Muon leaves to Adam.
 TEST(ShardedOptimizer, EachOfFourRanksKeepsAQuarter) {
   struct Shape {
     int64_t layers;
@@ -233,9 +233,6 @@ TEST(ShardedOptimizer, EachOfFourRanksKeepsAQuarter) {
       config.model.d_model = d_model;
       config.model.d_ff = 4 * d_model;
       config.model.heads = 8;
-      const bool odd =
-          d_model == 512 && config.train.optimizer == OptimizerKind::kMuon;
-      const double most = odd ? 0.271 : 0.27;
       const LanguageModel model(config);
       const auto bytes_of = [](const Optimizer& kept) {
         double bytes = 0;
@@ -249,7 +246,7 @@ TEST(ShardedOptimizer, EachOfFourRanksKeepsAQuarter) {
       with_ranks(4, config, [&](World& world) {
         const ShardedOptimizer own(config.train, model.parameters(),
                                    world.sums());
-        EXPECT_LE(bytes_of(own) / all, most)
+        EXPECT_LE(bytes_of(own) / all, 0.26)
             << optimizer << " of " << layers << " layers of " << d_model
             << ", rank " << world.ranks().rank;
       });
