@@ -21,26 +21,25 @@ SharedTranslations::Together SharedTranslations::next_together() {
 
 void SharedTranslations::translate_next() {
   const auto together = next_together();
-  std::vector<std::string> lines;
-  for (const auto& asked : together) {
-    lines.insert(lines.end(), asked->lines.begin(), asked->lines.end());
-  }
   std::exception_ptr fault;
-  std::vector<std::string> made;
   try {
-    made = translate_(lines);
+    std::vector<std::string> lines;
+    for (const auto& asked : together) {
+      lines.insert(lines.end(), asked->lines.begin(), asked->lines.end());
+    }
+    auto made = translate_(lines);
+    auto text = std::make_move_iterator(made.begin());
+    for (const auto& asked : together) {
+      const auto end = text + std::ssize(asked->lines);
+      asked->texts.assign(text, end);
+      text = end;
+    }
   } catch (...) {
     fault = std::current_exception();
   }
-  auto text = made.begin();
   for (const auto& asked : together) {
-    asked->done = true;
     asked->fault = fault;
-    if (fault) continue;
-    const auto end = text + std::ssize(asked->lines);
-    asked->texts.assign(std::make_move_iterator(text),
-                        std::make_move_iterator(end));
-    text = end;
+    asked->done = true;
   }
 }
 
