@@ -32,8 +32,10 @@ std::vector<std::string> last_checkpoints(const std::string& directory,
                                           int64_t count) {
   return with_errors([&] {
     require(fs::is_directory(directory), directory, ": no such folder");
-    const auto found = checkpoints_in(directory);
+    auto found = checkpoints_in(directory);
     require(!found.empty(), directory, ": holds no checkpoint");
+    // What fine-tuning begins with (train --init) is another run's.
+    std::erase_if(found, [](const auto& one) { return one.step == 0; });
     require(static_cast<int64_t>(found.size()) >= count, directory, ": holds ",
             found.size(), found.size() == 1 ? " checkpoint" : " checkpoints",
             ", not ", count, "; train.keep says how many a run keeps");
