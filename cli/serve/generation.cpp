@@ -59,8 +59,10 @@ void Generation::fail(const std::string& sentence) {
 std::vector<GeneratedToken> Generation::take(std::chrono::milliseconds at_most,
                                              std::chrono::milliseconds apart) {
   std::unique_lock lock(mutex_);
-  ended_.wait_until(lock, taken_ + apart,
-                    [this] { return running_ == 0 || fault_; });
+  if (taken_) {
+    ended_.wait_until(lock, *taken_ + apart,
+                      [this] { return running_ == 0 || fault_; });
+  }
   changed_.wait_for(lock, at_most, [this] { return !made_.empty() || fault_; });
   if (made_.empty() && fault_) throw Error(*fault_);
   taken_ = std::chrono::steady_clock::now();

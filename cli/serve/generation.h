@@ -80,8 +80,9 @@ class Generation {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::condition_variable ended_;
-  std::chrono::steady_clock::time_point taken_;  // of the connection
-  std::vector<GeneratedToken> made_;             // all below under the mutex
+  // When something was, of the connection; all below is under the mutex.
+  std::optional<std::chrono::steady_clock::time_point> taken_;
+  std::vector<GeneratedToken> made_;
   int64_t running_;
   std::optional<std::string> fault_;
 };
