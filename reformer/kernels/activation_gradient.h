@@ -10,7 +10,7 @@
 namespace reformer::kernels {
 
 struct ActivationGradientArgs {
-  const Bf16* x;   // [rows, width]: what the activation saw
+  const Bf16* x;   // [rows, width]: what the activation was given, or returned
   Bf16* d;         // [rows, width]: its result's gradient; becomes x's
   float* sums;     // [width]: x's gradient, summed over rows, is added
   float* partial;  // [kActivationPartials, width], workspace

@@ -120,9 +120,9 @@ void FeedForward::add_to(const at::Tensor& y, const at::Tensor& x,
   for_each_flat_part(x, pass, [&](int64_t at, int64_t n) {
     const auto normed =
         layer_norm(flat(x, pass).narrow(1, at, n), norm_, placement_.compute);
-    auto inner = linear(normed, matrices.in);  // [batch, n, d_ff]
-    activate_in_place(inner, activation_);
-    flat(y, pass).narrow(1, at, n).add_(output(inner, matrices.out, pass, at),
+    const auto active =  // [batch, n, d_ff]
+        linear(normed, matrices.in, activation_);
+    flat(y, pass).narrow(1, at, n).add_(output(active, matrices.out, pass, at),
                                         scale);
   });
 }
@@ -131,12 +131,11 @@ EvaluatedFeedForward FeedForward::evaluate(const at::Tensor& x,
                                            const LinearWeights& in) const {
   EvaluatedFeedForward part;
   part.normed = layer_norm_forward(x, norm_, placement_.compute);
-  part.inner = at::linear(part.normed.y, in.weight, in.bias);
-  if (activation_ != Activation::kRelu) {
-    part.active = activated(part.inner, activation_);
+  if (keeps_result(activation_)) {
+    part.active = linear(part.normed.y, in, activation_);
   } else {
-    activate_in_place(part.inner, activation_);
-    part.active = std::move(part.inner);
+    part.inner = linear(part.normed.y, in);
+    part.active = activated(part.inner, activation_);
   }
   return part;
 }
@@ -194,7 +193,7 @@ void FeedForward::add_part_gradients(EvaluatedFeedForward part,
       as_matrix(dropped(d_y.to(placement_.compute), pass, first_position));
   add_weight_gradient(out_weight_, as_matrix(active), d_output);
   add_bias_gradient(out_bias_, d_output);
-  const bool keeps_inner = activation_ != Activation::kRelu;
+  const bool keeps_inner = !keeps_result(activation_);
   if (keeps_inner) active.reset();
   auto d_inner = at::mm(d_output, out.weight);  // [batch * n, d_ff]
   activation_gradient(d_inner, as_matrix(keeps_inner ? inner : active),

@@ -24,8 +24,8 @@ int64_t feed_forward_chunk(const ModelConfig& model, int64_t batch,
 // What the gradients need of an evaluation of a part of the positions.
 struct EvaluatedFeedForward {
   Normed normed;      // the input's
-  at::Tensor inner;   // [batch, part, d_ff] before the activation; of relu
-                      // undefined: its result tells as much
+  at::Tensor inner;   // [batch, part, d_ff] before the activation; undefined
+                      // where keeps_result(activation)
   at::Tensor active;  // likewise after it
 };
 

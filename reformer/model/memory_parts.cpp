@@ -155,11 +155,16 @@ int64_t feed_forward_working(const Config& config, at::DeviceType device) {
          sizes.rounded(2 * model.d_ff * model.d_model);
 }
 
+int64_t kept_inner(const ModelConfig& model) {
+  return model.activation == ActivationKind::kRelu ||
+                 model.activation == ActivationKind::kReluSquared
+             ? 1
+             : 2;
+}
+
 int64_t feed_forward_activations(const Config& config, at::DeviceType device) {
   const TensorSizes sizes(config, device);
-  const int64_t inner =
-      config.model.activation == ActivationKind::kRelu ? 1 : 2;
-  return sizes.stream + sizes.normed + inner * sizes.inner;
+  return sizes.stream + sizes.normed + kept_inner(config.model) * sizes.inner;
 }
 
 LossWorking loss_working(const Config& config, at::DeviceType device) {

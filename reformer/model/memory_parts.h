@@ -64,8 +64,11 @@ int64_t feed_forward_tokens(const Config& config, at::DeviceType device);
 // normed input, the output's gradient and the normed input's.
 int64_t feed_forward_working(const Config& config, at::DeviceType device);
 
-// Kept for a feed-forward's gradients: its input, that normed, and of
-// [tokens, d_ff] what the activation saw and its result (relu: that alone).
+// Of [tokens, d_ff] what is kept for an activation's gradient: what it was
+// given and its result, or its result alone (keeps_result of ops/activation.h).
+int64_t kept_inner(const ModelConfig& model);
+
+// Kept for a feed-forward's gradients: its input, that normed, and kept_inner.
 int64_t feed_forward_activations(const Config& config, at::DeviceType device);
 
 // Logits and their log-probabilities, which become gradients; the joined

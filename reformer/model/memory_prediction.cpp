@@ -127,9 +127,8 @@ class Moments {
         moment(block, "feed-forward", feed_forward_working(config_, device_));
     if (keeps_activations(config_)) {  // the part's are among them
       const auto& model = config_.model;
-      const int64_t inner = model.activation == ActivationKind::kRelu ? 1 : 2;
       feed_forward.working -= feed_forward_tokens(config_, device_) *
-                              (inner * model.d_ff + model.d_model) *
+                              (kept_inner(model) * model.d_ff + model.d_model) *
                               sizes_.compute;
     }
     return feed_forward;

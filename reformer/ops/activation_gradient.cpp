@@ -4,6 +4,8 @@
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/threshold_backward.h>
 
+#include <algorithm>
+
 #include "reformer/base/errors.h"
 #include "reformer/device/device.h"
 #include "reformer/kernels/activation_gradient.h"
@@ -18,6 +20,9 @@ bool fits(const at::Tensor& x) {
          x.size(1) % 8 == 0 &&
          reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0;
 }
+
+// So many at a time, for the memory of what lies between.
+constexpr int64_t kRows = 256;
 
 void multiply_by_slope(const at::Tensor& d, const at::Tensor& x,
                        Activation activation) {
@@ -35,8 +40,10 @@ void multiply_by_slope(const at::Tensor& d, const at::Tensor& x,
       at::gelu_backward_out(to, d, x);
       return;
     case Activation::kReluSquared:
-      at::threshold_backward_out(to, d, x, 0);
-      to.mul_(x).mul_(2);
+      for (int64_t row = 0; row < d.size(0); row += kRows) {
+        const int64_t rows = std::min(kRows, d.size(0) - row);
+        to.narrow(0, row, rows).mul_(x.narrow(0, row, rows).sqrt()).mul_(2);
+      }
       return;
   }
 }

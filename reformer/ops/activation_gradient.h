@@ -8,7 +8,7 @@
 namespace reformer {
 
 //   d     [rows, width]  the gradient of activated(x); becomes x's, in place
-//   x     [rows, width]  of d's type; of kRelu its result will do
+//   x     [rows, width]  of d's type; of what keeps_result(): activated(x)
 //   sums  [width]        that gradient summed over rows is added: a bias's
 //
 // Without autograd. On a GPU one kernel for bfloat16 (contiguous, widths that

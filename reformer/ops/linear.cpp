@@ -1,6 +1,7 @@
 #include "reformer/ops/linear.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_addmm_activation.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 
@@ -17,6 +18,26 @@ using kernels::GemmResult;
 // Without LibTorch's dispatcher where nothing is to be done: a step has dozens.
 at::Tensor converted(const at::Tensor& x, at::ScalarType type) {
   return !x.defined() || x.scalar_type() == type ? x : x.to(type);
+}
+
+at::Tensor library_linear(const at::Tensor& x, const at::Tensor& weight,
+                          const at::Tensor& bias, Activation activation) {
+  if (at::GradMode::is_enabled()) {
+    return activated(at::linear(x, weight, bias), activation);
+  }
+  // A GPU's matmul applies it to its sums.
+  const bool relu_in_matmul =
+      x.is_cuda() && bias.defined() && keeps_result(activation);
+  if (!relu_in_matmul) {
+    auto y = at::linear(x, weight, bias);
+    activate_in_place(y, activation);
+    return y;
+  }
+  auto sizes = x.sizes().vec();
+  sizes.back() = weight.size(0);
+  const auto y =
+      at::_addmm_activation(bias, as_matrix(x), weight.t()).view(sizes);
+  return activation == Activation::kReluSquared ? y.square_() : y;
 }
 
 // x W^T + bias in a type wider than x's, of factors rounded to x's type; sums
@@ -129,10 +150,8 @@ at::Tensor linear(const at::Tensor& x, const LinearWeights& matrix,
     const auto y = packed->linear(x, matrix.weight, matrix.bias, relu);
     if (y.defined()) return relu ? y : activated(y, activation);
   }
-  return activated(
-      at::linear(x, matrix.weight.to(type),
-                 matrix.bias.defined() ? matrix.bias.to(type) : at::Tensor()),
-      activation);
+  return library_linear(x, matrix.weight.to(type), converted(matrix.bias, type),
+                        activation);
 }
 
 std::vector<at::Tensor> norm_linear(const at::Tensor& x,

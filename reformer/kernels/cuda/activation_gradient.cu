@@ -19,12 +19,13 @@ constexpr int kColumns = 32 * kLaneColumns;  // of a block
 
 template <Activation activation>
 __device__ float slope(float x) {
+  // x is max(0, x) of kRelu, and its square of kReluSquared.
   if constexpr (activation == Activation::kNone) {
     return 1;
   } else if constexpr (activation == Activation::kRelu) {
     return x > 0 ? 1.0f : 0.0f;
   } else if constexpr (activation == Activation::kReluSquared) {
-    return 2 * fmaxf(x, 0.0f);
+    return 2 * sqrtf(x);
   } else if constexpr (activation == Activation::kGeluErf) {
     constexpr float kRootOfHalf = 0.7071067811865476f;
     constexpr float kRootOfHalfOverPi = 0.3989422804014327f;
