@@ -66,8 +66,8 @@ void check(const NextPosition& next, const EarlierPositions& earlier,
   check_like(kOp, "v", next.v, "q", next.q);
   if (next.k.defined()) check_like(kOp, "k", next.k, "q", next.q);
   const auto& shape = history.shape();
-  require(config.marks == shape.rounds, kOp, ": the cache has ", config.marks,
-          " marks, the history ", shape.rounds, " rounds");
+  require(config.rounds == shape.rounds, kOp, ": the cache keeps buckets of ",
+          config.rounds, " rounds, the history of ", shape.rounds);
   check_position(next, cache);
   if (shape.rounds == 0) return;
   check_bucket_shape(kOp, next.buckets);

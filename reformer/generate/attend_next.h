@@ -28,7 +28,8 @@ struct NextPosition {
 // The cache has been extended by the position, which is written there and
 // appended to the history. On CUDA one kernel, for which nothing waits and
 // which may be captured: until the cache's table moves it is the same launch
-// for every position. The cache's marks are then the rounds of the history.
+// for every position. The cache keeps the buckets of as many rounds as the
+// history.
 at::Tensor attend_next(const NextPosition& next,
                        const EarlierPositions& earlier, KeyValueCache& cache,
                        BucketHistory& history);

@@ -83,8 +83,8 @@ TEST_P(Translation, GradientsAreAutogradsWithRotaryPositions) {
   expect_autograds(changed, 1e-9);
 }
 
-// Judged as fast code is: the error may be twice that of autograd in the same
-// precision.
+// The tolerance of fast code: the error may be twice that of autograd in the
+// same precision.
 TEST_P(Translation, GradientsAreAsExactAsAutogradsInFloat32) {
   EncoderDecoder model(config());
   shake(model, 0.05);
