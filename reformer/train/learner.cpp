@@ -222,9 +222,9 @@ at::Tensor Learner::finish_gradients(const at::Tensor& sums) {
   } else if (others_ != nullptr) {
     others_->sum({sums}).wait();
   }
-  const auto norm =
-      offload_ ? offload_->clip()
-               : clip_gradients_async(model_->parameters(), train_.clip);
+  const auto norm = offload_
+                        ? offload_->clip()
+                        : clip_gradients(model_->parameters(), train_.clip);
   return at::cat({sums, norm.view(1), own_loss});
 }
 

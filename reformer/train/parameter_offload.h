@@ -40,7 +40,7 @@ class ParameterOffload : public BlockObserver {
   void begin_step(double learning_rate, int64_t batches, double clip);
   void begin_batch();
 
-  // As clip_gradients_async, over all parameters.
+  // As clip_gradients, over all parameters.
   at::Tensor clip();
   void apply();
 
