@@ -120,6 +120,6 @@ int64_t beam_attention_workspace(const BeamAttentionArgs<Bf16>&) { absent(); }
 void beam_attention(const BeamAttentionArgs<float>&, void*, void*) { absent(); }
 void beam_attention(const BeamAttentionArgs<Bf16>&, void*, void*) { absent(); }
 void beam_seen(const BeamSeenArgs&, void*) { absent(); }
-void top_tokens(const CudaTopTokensArgs&, void*) { absent(); }
+void top_tokens(const TopTokensArgs&, void*) { absent(); }
 
 }  // namespace reformer::kernels::cuda
