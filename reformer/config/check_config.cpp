@@ -26,7 +26,7 @@ constexpr int64_t kWidestConvolution = kMostConvolutionTaps + 1;
 
 void require_within(const char* key, int64_t value, int64_t least,
                     int64_t most = kLargest) {
-  require(value >= least && value <= most, key, ": an integer from ", least,
+  require(value >= least && value <= most, key, ": a whole number from ", least,
           " to ", most, " is required, got ", value);
 }
 

@@ -27,7 +27,7 @@ bool is_int64(const Json& value) {
 }
 
 void assign(const char* key, int64_t& setting, const Json& value) {
-  require_type(is_int64(value), key, "an integer", value);
+  require_type(is_int64(value), key, "a whole number", value);
   setting = value.get<int64_t>();
 }
 
@@ -61,7 +61,7 @@ void assign(const char* key, AttentionKinds& setting, const Json& value) {
 void assign(const char* key, std::vector<int64_t>& setting, const Json& value) {
   bool holds = value.is_array();
   for (const auto& element : value) holds = holds && is_int64(element);
-  require_type(holds, key, "a list of integers", value);
+  require_type(holds, key, "a list of whole numbers", value);
   setting = value.get<std::vector<int64_t>>();
 }
 
