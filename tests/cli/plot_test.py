@@ -384,6 +384,21 @@ class AttentionTest(PlotTest):
         self.assertNotEqual(*counts)
 
     def test_what_is_not_there_is_named(self):
+    def test_a_successor_head_reads_what_comes_after_its_keys(self):
+        run = self.trained("run", "lsh.rounds=1",
+                           "model.successor_fraction=0.5")
+        pairs = {}
+        for head in "1", "2":  # the first one has successor values
+            script = self.script_of(run, "--attention", "--head", head)
+            natural = self.attended(self.matrix(script, "natural"))
+            by_bucket = self.attended(self.matrix(script, "sorted"))
+            self.assertEqual(len(natural), len(by_bucket))
+            self.assertEqual("after the key" in script, head == "1")
+            pairs[head] = natural
+        self.assertTrue(all(1 <= j <= i for i, j in pairs["1"]))
+        self.assertTrue(all(0 <= j < i for i, j in pairs["2"]))
+        self.assertTrue(any(j == i for i, j in pairs["1"]))  # found i - 1
+
         run = self.trained("run", "model.attention=lsh,local")
         for arguments, word in ((["--layer", "3"], "--layer 3"),
                                 (["--head", "3"], "--head 3"),
