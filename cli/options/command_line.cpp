@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <optional>
+#include <sstream>
 
 #include "reformer/base/nearest_name.h"
 
@@ -35,15 +38,8 @@ std::vector<std::string> options_of(const CLI::App& app) {
 // "; did you mean X?", or nothing where no name is near.
 std::string suggestion(const std::string& given,
                        const std::vector<std::string>& names) {
-  size_t nearest_distance = std::max<size_t>(given.size() / 3, 2) + 1;
-  std::string text;
-  for (const auto& name : names) {
-    const size_t distance = edit_distance(given, name);
-    if (distance >= nearest_distance) continue;
-    nearest_distance = distance;
-    text = "; did you mean " + name + "?";
-  }
-  return text;
+  const auto nearest = nearest_name(given, names);
+  return nearest ? "; did you mean " + *nearest + "?" : "";
 }
 
 class HelpFormatter : public CLI::Formatter {

@@ -161,8 +161,8 @@ bool is_section(const std::string& key) {
 
 [[noreturn]] void throw_unknown(const std::string& key) {
   const std::string shown = shortened(key);
-  throw Error("unknown key '" + shown + "', the nearest is " +
-              nearest_name(shown, known_keys()));
+  throw Error("unknown key '" + shown + "'" +
+              nearest_hint(shown, known_keys()));
 }
 
 // Settings that older programs called otherwise. What a value was called then

@@ -217,6 +217,8 @@ class MistakesTest(unittest.TestCase):
         self.assertNotIn("\x1b", run.stderr)
 
     def test_an_instruction_set_that_is_not_there_is_refused(self):
+        far = reformer("settings", "foo")
+        self.assert_refused(far, "unknown setting 'foo'; without KEY all are")
         self.assert_refused(
             reformer("bench", "attention", *TINY, env={"REFORMER_CPU": "mmx"}),
             "REFORMER_CPU", "mmx")
