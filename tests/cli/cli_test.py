@@ -40,6 +40,15 @@ class HelpTest(unittest.TestCase):
             self.assertEqual((run.returncode, run.stderr), (0, ""))
             self.assertIn(" ".join(["Usage: reformer", *command]), run.stdout)
 
+    def test_help_of_a_command_is_a_command_too(self):
+        for command in [], ["train"], ["bench"], ["bench", "attention"]:
+            run = reformer("help", *command)
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+            self.assertEqual(run.stdout, reformer(*command, "--help").stdout)
+        run = reformer("help", "trian")
+        self.assertEqual((run.returncode, run.stdout), (2, ""))
+        self.assertIn("unknown command trian; did you mean train?", run.stderr)
+
 
 class JsonTest(unittest.TestCase):
     def results(self, *arguments):
