@@ -13,6 +13,7 @@
 #include "reformer/base/printable.h"
 #include "reformer/config/config_json.h"
 #include "reformer/io/metrics.h"
+#include "reformer/io/checkpoint_folder.h"
 
 namespace reformer::cli {
 namespace {
@@ -81,10 +82,20 @@ std::vector<std::string> labels_of(const std::vector<std::string>& folders) {
 
 std::vector<LoggedRun> read_runs(const std::vector<std::string>& folders) {
   const auto labels = labels_of(folders);
+// An exported model, or a checkpoint by itself.
+void require_run(const std::string& folder) {
+  const fs::path path(folder);
+  require(fs::exists(path / kMetricsFile) || !fs::exists(path / kStateFile),
+          folder,
+          ": a model alone has no curves, its run has them; --attention draws "
+          "what it attends to");
+}
+
   std::vector<LoggedRun> runs;
   for (size_t i = 0; i < folders.size(); ++i) {
     runs.push_back({folders[i], labels[i], read_metrics(folders[i])});
   }
+    require_run(folders[i]);
   return runs;
 }
 

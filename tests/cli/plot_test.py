@@ -399,6 +399,30 @@ class AttentionTest(PlotTest):
         self.assertTrue(all(0 <= j < i for i, j in pairs["2"]))
         self.assertTrue(any(j == i for i, j in pairs["1"]))  # found i - 1
 
+    def test_an_exported_model_attends_and_has_no_curves(self):
+        run = self.trained("run")
+        model = str(self.root / "model")
+        exported = subprocess.run([PROGRAM, "export", run, "--out", model],
+                                  capture_output=True, text=True)
+        self.assertEqual(exported.returncode, 0, exported.stderr)
+        script = self.script_of(model, "--attention", "--threads", "1")
+        self.assertEqual(len(self.matrix(script, "natural")), 64)
+        refused = self.plot(model)
+        self.assertEqual((refused.returncode, refused.stderr), (
+            1, f"reformer: {model}: a model alone has no curves, its run has "
+            "them; --attention draws what it attends to\n"))
+
+    def test_a_round_shows_only_what_it_found(self):
+        run = self.trained("run", "lsh.rounds=4")
+        counts = []
+        for number in "1", "2":
+            script = self.script_of(run, "--attention", "--round", number)
+            counts.append(len(self.attended(self.matrix(script, "sorted"))))
+            union = len(self.attended(self.matrix(script, "natural")))
+            self.assertLess(counts[-1], union)
+        self.assertNotEqual(*counts)
+
+    def test_what_is_not_there_is_named(self):
         run = self.trained("run", "model.attention=lsh,local")
         for arguments, word in ((["--layer", "3"], "--layer 3"),
                                 (["--head", "3"], "--head 3"),
