@@ -7,6 +7,7 @@
 #include "cli/draw/attention_plot.h"
 #include "cli/draw/curves.h"
 #include "cli/draw/gnuplot.h"
+#include "cli/options/config_options.h"
 #include "cli/screen/output.h"
 #include "reformer/base/errors.h"
 #include "reformer/base/input_file.h"
@@ -29,6 +30,7 @@ struct PlotOptions {
   std::string metric;  // empty: both losses
   bool attention = false;
   AttentionPlot plot;
+  int64_t threads = 0;  // 0: all that there are
 };
 
 struct LoggedRun {
@@ -168,6 +170,7 @@ void plot_losses(const PlotOptions& options) {
 void plot_attention(const PlotOptions& options) {
   require(options.folders.size() == 1, "plot --attention takes one run, got ",
           options.folders.size());
+  use_machine("cpu", options.threads);
   const std::string out = plot_of(options, "attention.png");
   draw_plot(attention_script(options.folders[0], options.plot), out,
             {1500, 800});
@@ -227,6 +230,7 @@ void add_plot(CLI::App& app, Action& action) {
       ->take_last()
       ->type_name("NAME");
   add_attention_options(command, *options);
+  add_threads_option(command, options->threads);
   command.callback([options, &action] { action = [=] { plot(*options); }; });
 }
 
