@@ -13,8 +13,8 @@
 #include "reformer/base/input_file.h"
 #include "reformer/base/printable.h"
 #include "reformer/config/config_json.h"
-#include "reformer/io/metrics.h"
 #include "reformer/io/checkpoint_folder.h"
+#include "reformer/io/metrics.h"
 
 namespace reformer::cli {
 namespace {
@@ -82,8 +82,6 @@ std::vector<std::string> labels_of(const std::vector<std::string>& folders) {
   return all_differ(names) ? names : folders;
 }
 
-std::vector<LoggedRun> read_runs(const std::vector<std::string>& folders) {
-  const auto labels = labels_of(folders);
 // An exported model, or a checkpoint by itself.
 void require_run(const std::string& folder) {
   const fs::path path(folder);
@@ -93,11 +91,13 @@ void require_run(const std::string& folder) {
           "what it attends to");
 }
 
+std::vector<LoggedRun> read_runs(const std::vector<std::string>& folders) {
+  const auto labels = labels_of(folders);
   std::vector<LoggedRun> runs;
   for (size_t i = 0; i < folders.size(); ++i) {
+    require_run(folders[i]);
     runs.push_back({folders[i], labels[i], read_metrics(folders[i])});
   }
-    require_run(folders[i]);
   return runs;
 }
 
@@ -216,7 +216,7 @@ void add_plot(CLI::App& app, Action& action) {
       ->check(not_empty())
       ->type_name("...");
   command
-      .add_option("--out", options->out,
+      .add_option("--out,--png", options->out,
                   "the plot, .png or .svg [plot.png or attention.png in the "
                   "first DIR]")
       ->check(not_empty())

@@ -195,7 +195,7 @@ void CompleteImagesOptions::add_to(CLI::App& command) {
       ->capture_default_str()
       ->group(group);
   command
-      .add_option("--png", out,
+      .add_option("--png,--out", out,
                   "the grid to write, in place of a file of that name "
                   "[completion.png, where there is one completion-2.png, ...]")
       ->check(not_empty())

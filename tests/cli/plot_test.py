@@ -207,6 +207,17 @@ class ScriptTest(PlotTest):
             self.assertNotIn("set logscale",
                              self.script_of(self.losses(name, values)))
 
+    def test_a_single_point_is_one(self):
+        self.assertIn("with points ", self.script_of(self.losses("one", [3])))
+        self.assertIn("with lines ", self.script_of(self.losses("two", [3, 2])))
+
+    def test_the_file_has_the_same_name_in_all_commands(self):
+        run = self.losses("run", [3, 2])
+        for option in "--out", "--png":
+            out = self.root / f"{option}.png"
+            self.script_of(run, option, str(out))
+            self.assertTrue(out.exists())
+
     def test_smooths_many_points(self):
         self.assertNotIn("raw", self.script_of(self.losses("few", [1] * 99)))
         script = self.script_of(self.losses("many", [1, 2] * 100))
