@@ -384,17 +384,6 @@ class AttentionTest(PlotTest):
                             for i, j in self.attended(by_bucket)))
         self.assertFalse(all(i - 16 < j for i, j in self.attended(natural)))
 
-    def test_a_round_shows_only_what_it_found(self):
-        run = self.trained("run", "lsh.rounds=4")
-        counts = []
-        for number in "1", "2":
-            script = self.script_of(run, "--attention", "--round", number)
-            counts.append(len(self.attended(self.matrix(script, "sorted"))))
-            union = len(self.attended(self.matrix(script, "natural")))
-            self.assertLess(counts[-1], union)
-        self.assertNotEqual(*counts)
-
-    def test_what_is_not_there_is_named(self):
     def test_a_successor_head_reads_what_comes_after_its_keys(self):
         run = self.trained("run", "lsh.rounds=1",
                            "model.successor_fraction=0.5")
