@@ -130,6 +130,7 @@ class TableTest(unittest.TestCase):
         run = attention("--length", "33,64", "--rounds", "1")
         self.assertEqual(run.returncode, 0)
         self.assertIn("heads of 8", run.stdout)
+        self.assertIn("\noverflow: pairs of a bucket ", run.stdout)
         self.assertRegex(run.stdout, r"\n +33 +1 .*x qk\n +64 +1 .*x qk\n$")
         self.assertIn("length 64: exact attention\n", run.stderr)
         self.assertNotIn("length 64", run.stdout)
@@ -216,6 +217,8 @@ class MistakesTest(unittest.TestCase):
         self.assertEqual(len(table), 2 + run.stdout.count(" = "))
         self.assert_refused(reformer("settings", "train.stpes"),
                             "train.stpes", "the nearest is train.steps")
+        far = reformer("settings", "foo")
+        self.assert_refused(far, "unknown setting 'foo'; without KEY all are")
 
     def test_what_is_missing_is_named(self):
         self.assert_refused(attention("--length"), "--length", "value")
@@ -226,8 +229,6 @@ class MistakesTest(unittest.TestCase):
         self.assertNotIn("\x1b", run.stderr)
 
     def test_an_instruction_set_that_is_not_there_is_refused(self):
-        far = reformer("settings", "foo")
-        self.assert_refused(far, "unknown setting 'foo'; without KEY all are")
         self.assert_refused(
             reformer("bench", "attention", *TINY, env={"REFORMER_CPU": "mmx"}),
             "REFORMER_CPU", "mmx")
