@@ -397,6 +397,7 @@ TrainResult train(const Config& config, const Task& task, const RunPlace& place,
     lock.emplace(locked(config, task, place));
     if (!lock->warning().empty()) observer.warned(lock->warning());
   };
+    observer.began();
   // Weights that do not fit leave no folder behind.
   if (place.parameters.empty()) take_folder();
   std::optional<Checkpoint> checkpoint;
