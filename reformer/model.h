@@ -129,7 +129,7 @@ class Model {
 
   int64_t vocabulary() const;  ///< tokens are 0 to vocabulary() - 1
   int64_t length() const;      ///< the longest sequence
-  int64_t parameters() const;  ///< how many numbers were learned
+  int64_t parameters() const;  ///< how many elements were learned
 
   /// All settings, as JSON: what `reformer train FILE` reads.
   std::string settings() const;

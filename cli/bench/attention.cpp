@@ -140,7 +140,8 @@ std::string attention_head(const AttentionOptions& options, at::Device device,
                            const std::string& exact) {
   return "LSH and exact attention: " + options.describe(device) + "\n" +
          describe_machine(device) + "\nexact: LibTorch's SDPA, " + exact +
-         "\n\n" + attention_table_head();
+         "\noverflow: pairs of a bucket that lie outside the window\n\n" +
+         attention_table_head();
 }
 
 void bench_attention(const AttentionOptions& options) {

@@ -41,9 +41,9 @@ std::string attention_json(const BenchOptions& options,
   json["rounds"] = measured.config.rounds;
   json["chunk_length"] = options.chunk_length;
   json["n_buckets"] = measured.config.n_buckets;
-  json["window"] = options.window;
+  json["window"] = options.window.name();
   json["local_window"] = options.local_window;
-  json["data"] = options.data;
+  json["data"] = options.data.name();
   json["forward_s"] = measured.lsh.forward_s;
   json["backward_s"] = measured.lsh.backward_s;
   json["exact_forward_s"] = exact(&PassTime::forward_s);

@@ -39,8 +39,8 @@ BenchData bench_data(const BenchOptions& options, int64_t length,
   const std::vector<int64_t> shape = {options.batch, options.heads, length,
                                       options.d_head};
   BenchData data;
-  data.qk = (options.data == "clustered" ? clustered(shape, random)
-                                         : normal(shape, random))
+  data.qk = (options.data == DataKind::kClustered ? clustered(shape, random)
+                                                  : normal(shape, random))
                 .to(type);
   data.v = normal(shape, random).to(type);
   data.d_output = normal(shape, random).to(type);

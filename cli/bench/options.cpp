@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <sstream>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "reformer/base/errors.h"
 #include "reformer/config/bucket_count.h"
 #include "reformer/device/device.h"
+#include "reformer/model/placement.h"
 
 namespace reformer::cli {
 namespace {
@@ -46,13 +48,16 @@ void add_number(CLI::App& app, const char* name, int64_t& value,
       ->capture_default_str();
 }
 
-void add_choice(CLI::App& app, const char* name, std::string& value,
-                const char* help, const std::vector<std::string>& names) {
-  app.add_option(name, value, help)
-      ->check(one_of(names))
+template <class E>
+void add_choice(CLI::App& app, const char* name, Choice<E>& value,
+                const char* help) {
+  const auto& names = ChoiceNames<E>::names;
+  app.add_option_function<std::string>(
+         name, [&value](const std::string& text) { value = text; }, help)
+      ->check(one_of({std::begin(names), std::end(names)}))
       ->take_last()
       ->type_name("NAME")
-      ->capture_default_str();
+      ->default_str(value.name());
 }
 
 int64_t largest(const std::vector<int64_t>& values) {
@@ -86,8 +91,7 @@ void BenchOptions::add_to(CLI::App& app) {
   const auto size = whole_number(1, kMaxLength);
   add_device_option(app, device);
   add_choice(app, "--dtype", dtype,
-             "float32 or bfloat16; auto: bfloat16 on a GPU",
-             {"float32", "bfloat16", "auto"});
+             "float32 or bfloat16; auto: bfloat16 on a GPU");
   add_list(app, "--length", lengths, "positions of a sequence", size);
   add_list(app, "--rounds", rounds, "hash rounds", size);
   add_number(app, "--batch", batch, "sequences", size);
@@ -95,14 +99,12 @@ void BenchOptions::add_to(CLI::App& app) {
   add_number(app, "--d-head", d_head, "size of a head, 8 to 256",
              whole_number(8, 256));
   add_number(app, "--chunk", chunk_length, "sorted positions of a chunk", size);
-  add_choice(app, "--window", window, "chunk (the paper's) or trailing",
-             {"chunk", "trailing"});
+  add_choice(app, "--window", window, "chunk (the paper's) or trailing");
   add_number(app, "--local-window", local_window,
              "last positions joined as one more round; 0: none",
              whole_number(0, kMaxLength));
   add_choice(app, "--data", data,
-             "random (iid normal) or clustered (16 directions with noise)",
-             {"random", "clustered"});
+             "random (iid normal) or clustered (16 directions with noise)");
   add_number(app, "--seed", seed, "seed of data and hashes",
              whole_number(0, kMaxNumber));
   add_number(app, "--threads", threads, "threads to use",
@@ -116,7 +118,7 @@ void BenchOptions::add_to(CLI::App& app) {
 
 at::Device BenchOptions::prepare() const {
   const at::Device chosen = choose_device(device);
-  require(chosen.is_cuda() || dtype != "bfloat16",
+  require(chosen.is_cuda() || dtype != Precision::kBfloat16,
           "--dtype bfloat16: the CPU's kernels are float32; use --dtype "
           "float32");
   if (chosen.is_cpu()) require_memory(*this);
@@ -133,9 +135,7 @@ void BenchOptions::prepare_cpu() const {
 }
 
 at::ScalarType BenchOptions::type_on(at::Device chosen) const {
-  return dtype == "bfloat16" || (dtype == "auto" && chosen.is_cuda())
-             ? at::kBFloat16
-             : at::kFloat;
+  return placement_on(chosen, dtype).compute;
 }
 
 LshConfig BenchOptions::config(int64_t length, int64_t config_rounds) const {

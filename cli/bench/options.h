@@ -7,24 +7,42 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "reformer/config/choices.h"
 #include "reformer/config/lsh_config.h"
+
+namespace reformer::cli {
+
+enum class DataKind { kRandom, kClustered };
+
+}  // namespace reformer::cli
+
+namespace reformer {
+
+template <>
+struct ChoiceNames<cli::DataKind> {
+  static constexpr std::string_view key = "--data";
+  static constexpr std::string_view names[] = {"random", "clustered"};
+};
+
+}  // namespace reformer
 
 namespace reformer::cli {
 
 struct BenchOptions {
   std::string device = "auto";
-  std::string dtype = "auto";
+  Choice<Precision> dtype = Precision::kAuto;
   std::vector<int64_t> lengths;
   std::vector<int64_t> rounds = {1, 4};
   int64_t batch = 1;
   int64_t heads = 8;
   int64_t d_head = 64;
   int64_t chunk_length = 128;
-  std::string window = "trailing";
+  Choice<Window> window = Window::kTrailing;
   int64_t local_window = 0;
-  std::string data = "random";
+  Choice<DataKind> data = DataKind::kRandom;
   int64_t seed = 0;
   int64_t threads;
   int64_t repeats = 0;  // 0: as many as Repetitions finds enough

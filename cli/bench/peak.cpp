@@ -107,9 +107,9 @@ std::string peak_json(const BenchOptions& options, const PeakMeasurement& m) {
   json["rounds"] = m.config.rounds;
   json["chunk_length"] = options.chunk_length;
   json["n_buckets"] = m.config.n_buckets;
-  json["window"] = options.window;
+  json["window"] = options.window.name();
   json["local_window"] = options.local_window;
-  json["data"] = options.data;
+  json["data"] = options.data.name();
   json["matmul_gflops"] = m.matmul_gflops;
   json["computed_per_query"] = m.computed_per_query;
   json["forward_s"] = m.forward.seconds;

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "cli/bench/measure_step.h"
+#include "cli/bench/options.h"
 #include "cli/options/config_options.h"
 #include "cli/process/launched.h"
 #include "cli/process/machine.h"
@@ -49,7 +50,7 @@ std::string train_row(const Config& config, at::Device device,
   nlohmann::ordered_json json;
   json["bench"] = "train";
   json["device"] = device.is_cpu() ? "cpu" : "cuda";
-  json["dtype"] = compute == at::kBFloat16 ? "bfloat16" : "float32";
+  json["dtype"] = name_of(compute);
   json["layers"] = config.model.layers;
   json["encoder_layers"] = config.model.encoder_layers;
   json["d_model"] = config.model.d_model;

@@ -8,6 +8,7 @@
 #include "cli/commands/eval.h"
 #include "cli/commands/export.h"
 #include "cli/commands/generate.h"
+#include "cli/commands/help.h"
 #include "cli/commands/import.h"
 #include "cli/commands/info.h"
 #include "cli/commands/plot.h"
@@ -39,6 +40,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_settings(app, action);
   add_bench(app, action);
   add_reproduce(app, action);
+  add_help(app, action);
 }
 
 }  // namespace reformer::cli

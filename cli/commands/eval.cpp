@@ -108,7 +108,7 @@ void add_eval(CLI::App& app, Action& action) {
       ->check(whole_number(1, kMaxLength))
       ->excludes(by_position)
       ->type_name("N,...");
-  command.add_option("--png", options->png, "draw that: a .png or .svg")
+  command.add_option("--png,--out", options->png, "draw that: a .png or .svg")
       ->check(not_empty())
       ->type_name("FILE");
   command

@@ -243,7 +243,7 @@ void add_info(CLI::App& app, Action& action) {
       .add_option("--tflops", options->tflops,
                   "also the hours that all steps take at so many TFLOP/s, "
                   "which `bench train` tells: the total below by its seconds")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->take_last()
       ->type_name("N");
   command

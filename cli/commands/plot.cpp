@@ -7,11 +7,13 @@
 #include "cli/draw/attention_plot.h"
 #include "cli/draw/curves.h"
 #include "cli/draw/gnuplot.h"
+#include "cli/options/config_options.h"
 #include "cli/screen/output.h"
 #include "reformer/base/errors.h"
 #include "reformer/base/input_file.h"
 #include "reformer/base/printable.h"
 #include "reformer/config/config_json.h"
+#include "reformer/io/checkpoint_folder.h"
 #include "reformer/io/metrics.h"
 
 namespace reformer::cli {
@@ -28,6 +30,7 @@ struct PlotOptions {
   std::string metric;  // empty: both losses
   bool attention = false;
   AttentionPlot plot;
+  int64_t threads = 0;  // 0: all that there are
 };
 
 struct LoggedRun {
@@ -79,10 +82,20 @@ std::vector<std::string> labels_of(const std::vector<std::string>& folders) {
   return all_differ(names) ? names : folders;
 }
 
+// An exported model, or a checkpoint by itself.
+void require_run(const std::string& folder) {
+  const fs::path path(folder);
+  require(fs::exists(path / kMetricsFile) || !fs::exists(path / kStateFile),
+          folder,
+          ": a model alone has no curves, its run has them; --attention draws "
+          "what it attends to");
+}
+
 std::vector<LoggedRun> read_runs(const std::vector<std::string>& folders) {
   const auto labels = labels_of(folders);
   std::vector<LoggedRun> runs;
   for (size_t i = 0; i < folders.size(); ++i) {
+    require_run(folders[i]);
     runs.push_back({folders[i], labels[i], read_metrics(folders[i])});
   }
   return runs;
@@ -157,6 +170,7 @@ void plot_losses(const PlotOptions& options) {
 void plot_attention(const PlotOptions& options) {
   require(options.folders.size() == 1, "plot --attention takes one run, got ",
           options.folders.size());
+  use_machine("cpu", options.threads);
   const std::string out = plot_of(options, "attention.png");
   draw_plot(attention_script(options.folders[0], options.plot), out,
             {1500, 800});
@@ -202,7 +216,7 @@ void add_plot(CLI::App& app, Action& action) {
       ->check(not_empty())
       ->type_name("...");
   command
-      .add_option("--out", options->out,
+      .add_option("--out,--png", options->out,
                   "the plot, .png or .svg [plot.png or attention.png in the "
                   "first DIR]")
       ->check(not_empty())
@@ -216,6 +230,7 @@ void add_plot(CLI::App& app, Action& action) {
       ->take_last()
       ->type_name("NAME");
   add_attention_options(command, *options);
+  add_threads_option(command, options->threads);
   command.callback([options, &action] { action = [=] { plot(*options); }; });
 }
 

@@ -30,8 +30,8 @@ std::vector<SettingHelp> chosen(const std::string& key) {
     if (setting.key == key) return {setting};
     if (setting.key.starts_with(key)) found.push_back(setting);
   }
-  require(!found.empty(), "unknown setting '", key, "', the nearest is ",
-          nearest_name(key, keys));
+  require(!found.empty(), "unknown setting '", key, "'",
+          nearest_hint(key, keys), "; without KEY all are listed");
   return found;
 }
 

@@ -147,8 +147,7 @@ TrainEnd run_train(const TrainOptions& options, Config config,
   if (!options.init.empty()) init = load_best_model(options.init);
   const auto tokenizer = tokenizer_of(options, init, config, stop);
   const auto task = open_task(config, &stop, tokenizer);
-  TrainScreen screen(*task);
-  screen.say(describe_run(config, *task, device, options.out));
+  TrainScreen screen(*task, describe_run(config, *task, device, options.out));
   RunPlace place{options.out, options.resume, device, options.allow_other_data};
   if (init) place.parameters = std::move(init->parameters);
   place.world = world;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cli/attention/head_weights.h"
 #include "cli/screen/open_task.h"
 #include "reformer/base/errors.h"
 #include "reformer/io/checkpoint.h"
@@ -25,6 +26,12 @@ struct HeadAttention {
   at::Tensor buckets;     // [length]: of the round to sort by
   int64_t round;          // its number in `rounds`
   int64_t chunk_length;
+  bool successors;  // a key offers the value of the position after it
+
+  HeadVectors vectors() const {
+    return {q.const_data_ptr<float>(), nullptr, q.size(0), q.size(1),
+            successors};
+  }
 };
 
 void check_plot(const LanguageModel& model, const AttentionPlot& at) {
@@ -67,17 +74,12 @@ HeadAttention attention_of(const LanguageModel& model, const at::Tensor& tokens,
        rounds.interval[0][head].contiguous()},
       buckets[0][head][at.round - 1].to(at::kLong).contiguous(),
       at.round - 1 + local_rounds,
-      layer.lsh().chunk_length};
+      layer.lsh().chunk_length,
+      head < layer.successor_heads()};
 }
 
 // Rows of weights, NaN where a query does not attend.
 using Matrix = std::vector<std::vector<double>>;
-
-double dot(const float* a, const float* b, int64_t n) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += double(a[i]) * double(b[i]);
-  return sum;
-}
 
 class Weights {
  public:
@@ -94,23 +96,16 @@ class Weights {
     return i != j && place >= bounds[0] && place < bounds[1];
   }
 
-  // The softmax over the union of all rounds, in natural order.
+  // The softmax over the union of all rounds, in natural order: columns are the
+  // positions whose values are read.
   Matrix matrix() const {
-    const float* q = attention_.q.const_data_ptr<float>();
-    const int64_t d = attention_.q.size(1);
     Matrix weights(size_t(length_), std::vector<double>(size_t(length_), NAN));
     for (int64_t i = 0; i < length_; ++i) {
-      double sum = 0;
-      const double largest = std::sqrt(dot(q + i * d, q + i * d, d));
-      for (int64_t j = 0; j < length_; ++j) {
-        if (!in_any_round(i, j)) continue;
-        const double norm = std::sqrt(dot(q + j * d, q + j * d, d));
-        const double score = norm > kernels::kSmallestKeyNorm
-                                 ? dot(q + i * d, q + j * d, d) / norm
-                                 : 0;
-        sum += weights[size_t(i)][size_t(j)] = std::exp(score - largest);
+      for (const auto& [position, weight] :
+           read_values(attention_.vectors(), i, seen_by(i))) {
+        double& sum = weights[size_t(i)][size_t(position)];
+        sum = std::isnan(sum) ? weight : sum + weight;
       }
-      for (double& weight : weights[size_t(i)]) weight /= sum;
     }
     return weights;
   }
@@ -121,6 +116,14 @@ class Weights {
       if (attends(i, j, round)) return true;
     }
     return false;
+  }
+
+  std::vector<int64_t> seen_by(int64_t i) const {
+    std::vector<int64_t> seen;
+    for (int64_t j = 0; j < length_; ++j) {
+      if (in_any_round(i, j)) seen.push_back(j);
+    }
+    return seen;
   }
 
   const HeadAttention& attention_;
@@ -139,7 +142,9 @@ Matrix sorted_by_bucket(const Matrix& natural, const HeadAttention& attention) {
   for (size_t a = 0; a < natural.size(); ++a) {
     for (size_t b = 0; b < natural.size(); ++b) {
       if (weights.attends(at[a], at[b], attention.round)) {
-        sorted[a][b] = natural[size_t(at[a])][size_t(at[b])];
+        sorted[a][b] =
+            natural[size_t(at[a])]
+                   [size_t(value_of_key(attention.vectors(), at[b]))];
       }
     }
   }
@@ -232,8 +237,11 @@ Script attention_script(const std::string& directory,
             "set size square\nset yrange ["
          << double(length) - 0.5
          << ":-0.5]\nset xrange [-0.5:" << double(length) - 0.5 << "]\n"
-         << panel("What " + which + " attends to (all rounds)", "key", "query",
-                  "natural")
+         << panel("What " + which + " attends to (all rounds)",
+                  attention.successors
+                      ? Literal("value, of the position after the key")
+                      : Literal("key"),
+                  "query", "natural")
          << bucket_squares(attention)
          << panel("Round " + std::to_string(plot.round) +
                       ", sorted by bucket (orange), in chunks of " +

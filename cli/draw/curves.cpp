@@ -201,7 +201,10 @@ void add_curve(Drawing& drawing, const Curve& curve, size_t index) {
     style << "with lines " << line;
     drawing.add(name, running_mean(curve.points), style);
   } else {
-    style << "with lines " << line;
+    const bool single = curve.points.size() == 1;
+    style << (single ? Literal("with points pointtype 7 ")
+                     : Literal("with lines "))
+          << line;
     drawing.add(name, curve.points, style);
   }
   if (curve.errors.empty()) return;

@@ -195,7 +195,7 @@ void CompleteImagesOptions::add_to(CLI::App& command) {
       ->capture_default_str()
       ->group(group);
   command
-      .add_option("--png", out,
+      .add_option("--png,--out", out,
                   "the grid to write, in place of a file of that name "
                   "[completion.png, where there is one completion-2.png, ...]")
       ->check(not_empty())
@@ -217,7 +217,8 @@ void complete_images(const CompleteImagesOptions& options,
   const std::string out = name_for(options);  // others may have come
   write_png(out, image_grid(grid_rows(images, completed, given, size), scale));
   print("half, " + std::to_string(options.samples) +
-        " completions, original: " + out + "\n");
+        (options.samples == 1 ? " completion" : " completions") +
+        ", original: " + out + "\n");
 }
 
 }  // namespace reformer::cli

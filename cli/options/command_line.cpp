@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <optional>
+#include <sstream>
 
 #include "reformer/base/nearest_name.h"
 
@@ -35,15 +38,8 @@ std::vector<std::string> options_of(const CLI::App& app) {
 // "; did you mean X?", or nothing where no name is near.
 std::string suggestion(const std::string& given,
                        const std::vector<std::string>& names) {
-  size_t nearest_distance = std::max<size_t>(given.size() / 3, 2) + 1;
-  std::string text;
-  for (const auto& name : names) {
-    const size_t distance = edit_distance(given, name);
-    if (distance >= nearest_distance) continue;
-    nearest_distance = distance;
-    text = "; did you mean " + name + "?";
-  }
-  return text;
+  const auto nearest = nearest_name(given, names);
+  return nearest ? "; did you mean " + *nearest + "?" : "";
 }
 
 class HelpFormatter : public CLI::Formatter {
@@ -84,6 +80,14 @@ std::string advice_on_unknown(const CLI::App& command,
   return kind + word + (advice.empty() ? see_help(command) : advice);
 }
 
+std::optional<double> number_of(const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, fault] = std::from_chars(text.data(), end, value);
+  if (fault != std::errc() || stop != end) return {};
+  return value;
+}
+
 }  // namespace
 
 CLI::Validator whole_number(int64_t least, int64_t most) {
@@ -101,14 +105,20 @@ CLI::Validator whole_number(int64_t least, int64_t most) {
 
 CLI::Validator number(double least, double most) {
   const auto check = [least, most](const std::string& text) -> std::string {
-    double value = 0;
-    const char* end = text.data() + text.size();
-    const auto [stop, fault] = std::from_chars(text.data(), end, value);
-    const bool whole = fault == std::errc() && stop == end;
-    if (whole && value >= least && value <= most) return "";
+    const auto value = number_of(text);
+    if (value && *value >= least && *value <= most) return "";
     std::ostringstream range;
     range << "a number from " << least << " to " << most;
     return range.str() + " is required, got '" + text + "'";
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator positive_number() {
+  const auto check = [](const std::string& text) -> std::string {
+    const auto value = number_of(text);
+    if (value && *value > 0 && std::isfinite(*value)) return "";
+    return "a number above 0 is required, got '" + text + "'";
   };
   return CLI::Validator(check, "");
 }

@@ -22,6 +22,7 @@ inline constexpr int64_t kMaxLength = std::numeric_limits<int32_t>::max();
 // Checks of an option's text, before it is converted.
 CLI::Validator whole_number(int64_t least, int64_t most);
 CLI::Validator number(double least, double most);
+CLI::Validator positive_number();
 CLI::Validator one_of(std::vector<std::string> names);
 CLI::Validator not_empty();  // of a path
 

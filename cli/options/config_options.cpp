@@ -35,13 +35,17 @@ void add_device_option(CLI::App& app, std::string& device) {
       ->capture_default_str();
 }
 
-void add_machine_options(CLI::App& app, std::string& device, int64_t& threads) {
-  add_device_option(app, device);
+void add_threads_option(CLI::App& app, int64_t& threads) {
   app.add_option("--threads", threads, "threads to use; 0: all there are")
       ->check(whole_number(0, 1024))
       ->take_last()
       ->type_name("N")
       ->capture_default_str();
+}
+
+void add_machine_options(CLI::App& app, std::string& device, int64_t& threads) {
+  add_device_option(app, device);
+  add_threads_option(app, threads);
 }
 
 at::Device use_machine(const std::string& device, int64_t threads) {

@@ -41,6 +41,9 @@ void make_paths_absolute(TaskConfig& task);
 // --device: a name that choose_device takes.
 void add_device_option(CLI::App& app, std::string& device);
 
+// --threads: a number that use_machine takes.
+void add_threads_option(CLI::App& app, int64_t& threads);
+
 // --device and --threads alone, for commands that start from a run.
 void add_machine_options(CLI::App& app, std::string& device, int64_t& threads);
 at::Device use_machine(const std::string& device, int64_t threads);

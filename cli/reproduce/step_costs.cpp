@@ -53,11 +53,15 @@ std::vector<StepCost> read_costs(const std::string& path) {
   if (!std::filesystem::exists(path)) return costs;
   std::istringstream text(read_text(path));
   for (std::string line; std::getline(text, line);) {
+    const std::string where =
+        path + ", line " + std::to_string(costs.size() + 1);
+    const char* const advice = "; remove the file to measure again";
     try {
       costs.push_back(cost_of(parse_json<Json>(line)));
-    } catch (const std::exception&) {
-      throw Error(path + ", line " + std::to_string(costs.size() + 1) +
-                  ": is no measurement; remove the file to measure again");
+    } catch (const Error& error) {
+      throw Error(where + ": is no measurement: " + error.what() + advice);
+    } catch (const Json::exception&) {  // a key is missing, or a text a number
+      throw Error(where + ": is no measurement" + advice);
     }
   }
   return costs;

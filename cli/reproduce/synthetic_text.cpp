@@ -1,6 +1,8 @@
 #include "cli/reproduce/synthetic_text.h"
 
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "reformer/base/philox.h"
@@ -28,18 +30,15 @@ class Writer {
   }
 
  private:
-  double uniform() {
-    return philox(key_, {draws_++, 0, 0, 0})[0] / 4294967296.0;
-  }
-  int below(int count) { return static_cast<int>(uniform() * count); }
+  uint32_t bits() { return philox(key_, {draws_++, 0, 0, 0})[0]; }
+  int64_t below(int64_t count) { return reformer::below(count, bits()); }
   char one_of(const std::string& letters) {
-    return letters[static_cast<size_t>(
-        below(static_cast<int>(letters.size())))];
+    return letters[static_cast<size_t>(below(std::ssize(letters)))];
   }
 
-  std::string word(int syllables) {
+  std::string word(int64_t syllables) {
     std::string text;
-    for (int i = 0; i < syllables; ++i) {
+    for (int64_t i = 0; i < syllables; ++i) {
       text += one_of("bdfgklmnprstvw");
       text += one_of("aeiou");
     }
@@ -55,15 +54,15 @@ class Writer {
 
   std::string sentence(const std::vector<std::string>& names) {
     std::string text = names[static_cast<size_t>(below(kNames))];
-    const int length = 5 + below(6);
-    for (int i = 0; i < length; ++i) text.append(" ").append(next(names));
+    const int64_t length = 5 + below(6);
+    for (int64_t i = 0; i < length; ++i) text.append(" ").append(next(names));
     return text + ". ";
   }
 
   // One in four is a name; of the other words the first are frequent.
   std::string next(const std::vector<std::string>& names) {
     if (below(4) == 0) return names[static_cast<size_t>(below(kNames))];
-    return words_[static_cast<size_t>(kWords * std::pow(uniform(), 3))];
+    return words_[static_cast<size_t>(kWords * std::pow(bits() * 0x1p-32, 3))];
   }
 
   const PhiloxKey key_;

@@ -8,6 +8,10 @@
 
 namespace reformer::cli {
 
+void TrainScreen::began() {
+  if (!summary_.empty()) say(summary_);
+}
+
 void TrainScreen::progress(const Progress& p) {
   char text[160];
   std::snprintf(text, sizeof(text),

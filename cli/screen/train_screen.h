@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "cli/bench/timing.h"
 #include "cli/screen/output.h"
@@ -14,8 +15,11 @@ namespace reformer::cli {
 // gone or nothing more can be written there.
 class TrainScreen : public TrainObserver {
  public:
-  explicit TrainScreen(const Task& task) : task_(task) {}
+  // `summary`: what is said when the run begins.
+  explicit TrainScreen(const Task& task, std::string summary = "")
+      : task_(task), summary_(std::move(summary)) {}
 
+  void began() override;
   void progress(const Progress& p) override;
   void evaluating(int64_t done, int64_t all) override;
   void evaluated(const Evaluation& e) override;
@@ -25,6 +29,7 @@ class TrainScreen : public TrainObserver {
 
  private:
   const Task& task_;
+  const std::string summary_;
   Report report_{/*json=*/false};
   Stopwatch shown_;  // since a line of an evaluation
   bool closed_ = false;

@@ -16,6 +16,7 @@
 
 #include "cli/bench/timing.h"
 #include "cli/serve/generation.h"
+#include "reformer/base/errors.h"
 #include "reformer/generate/continuous_batch.h"
 #include "reformer/model/language_model.h"
 

@@ -27,19 +27,30 @@ std::string after_dots(const std::string& name) {
 
 }  // namespace
 
-std::string nearest_name(const std::string& name,
-                         const std::vector<std::string>& known) {
+std::optional<std::string> nearest_name(const std::string& name,
+                                        const std::vector<std::string>& known) {
+  const size_t near = std::max<size_t>(name.size() / 3, 2);
   const bool dotted = name.find('.') != std::string::npos;
-  std::vector<size_t> distances;
+  std::optional<std::string> nearest;
+  size_t least = 0;
   for (const auto& other : known) {
     const std::string end = after_dots(other);
     const size_t distance = edit_distance(name, dotted ? other : end);
     // Nothing is nearer than the same name elsewhere.
-    distances.push_back(
-        dotted && end == after_dots(name) ? distance : distance + name.size());
+    const bool same_end = dotted && end == after_dots(name);
+    if (!same_end && distance > near) continue;
+    const size_t rank = same_end ? distance : distance + name.size();
+    if (nearest && rank >= least) continue;
+    nearest = other;
+    least = rank;
   }
-  const auto nearest = std::min_element(distances.begin(), distances.end());
-  return known[static_cast<size_t>(nearest - distances.begin())];
+  return nearest;
+}
+
+std::string nearest_hint(const std::string& name,
+                         const std::vector<std::string>& known) {
+  const auto nearest = nearest_name(name, known);
+  return nearest ? ", the nearest is " + *nearest : "";
 }
 
 }  // namespace reformer

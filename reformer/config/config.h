@@ -182,9 +182,9 @@ struct TrainConfig {
       "only), or auto: "
       "bfloat16 on a GPU, float32 on a CPU");
     v("train.cuda_graph", cuda_graph,
-      "a GPU replays the captured launches of a step: on, off, or auto: where "
-      "they are so small that the host could not launch them in time, and "
-      "memory suffices");
+      "a step is captured as a CUDA graph and replayed: on, off, or auto: "
+      "where its kernels are so small that the host could not launch them in "
+      "time, and memory suffices");
     v("train.deterministic", deterministic,
       "the same bits every time on the same GPU; false: layers of full "
       "attention take kernels whose gradients add in any order, in half the "

@@ -27,7 +27,7 @@ bool is_int64(const Json& value) {
 }
 
 void assign(const char* key, int64_t& setting, const Json& value) {
-  require_type(is_int64(value), key, "an integer", value);
+  require_type(is_int64(value), key, "a whole number", value);
   setting = value.get<int64_t>();
 }
 
@@ -61,7 +61,7 @@ void assign(const char* key, AttentionKinds& setting, const Json& value) {
 void assign(const char* key, std::vector<int64_t>& setting, const Json& value) {
   bool holds = value.is_array();
   for (const auto& element : value) holds = holds && is_int64(element);
-  require_type(holds, key, "a list of integers", value);
+  require_type(holds, key, "a list of whole numbers", value);
   setting = value.get<std::vector<int64_t>>();
 }
 
@@ -161,8 +161,8 @@ bool is_section(const std::string& key) {
 
 [[noreturn]] void throw_unknown(const std::string& key) {
   const std::string shown = shortened(key);
-  throw Error("unknown key '" + shown + "', the nearest is " +
-              nearest_name(shown, known_keys()));
+  throw Error("unknown key '" + shown + "'" +
+              nearest_hint(shown, known_keys()));
 }
 
 // Settings that older programs called otherwise. What a value was called then

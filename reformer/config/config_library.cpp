@@ -73,8 +73,8 @@ bool is_path(const std::string& name_or_path) {
   for (const auto& each : config_names()) {
     known += (known.empty() ? "" : ", ") + each;
   }
-  throw Error("unknown config '" + name + "', the nearest is " +
-              nearest_name(name, config_names()) + "; there are " + known +
+  throw Error("unknown config '" + name + "'" +
+              nearest_hint(name, config_names()) + "; there are " + known +
               ", or give the path of a file");
 }
 

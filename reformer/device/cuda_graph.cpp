@@ -75,7 +75,7 @@ CudaGraph::~CudaGraph() {
 }
 
 void CudaGraph::capture(const std::function<void()>& work) {
-  require(graph_ == nullptr, "device graph: captured twice");
+  require(graph_ == nullptr, "CUDA graph: captured twice");
   const std::lock_guard lock(shared_->mutex);
   const LaunchGuard launch(device_);
   void* stream = shared_->side.native_handle();
@@ -93,7 +93,7 @@ void CudaGraph::capture(const std::function<void()>& work) {
 }
 
 void CudaGraph::replay() {
-  require(graph_ != nullptr, "device graph: nothing is captured");
+  require(graph_ != nullptr, "CUDA graph: nothing is captured");
   const std::lock_guard lock(shared_->mutex);
   const LaunchGuard launch(device_);
   shared_->continue_on(

@@ -1,5 +1,6 @@
-// Work on a GPU, captured once and replayed by a single launch: for models so
-// small that the host would take longer to ask than the GPU to do.
+// A CUDA graph: work on a GPU, captured once and replayed by a single launch.
+// For models so small that the host would take longer to ask than the GPU to
+// do.
 #pragma once
 
 #include <c10/core/Device.h>

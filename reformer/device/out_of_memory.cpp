@@ -40,4 +40,14 @@ bool is_out_of_memory(const std::exception& error) {
   return other != nullptr && says_out_of_memory(*other);
 }
 
+bool is_supported(const std::function<void()>& work) {
+  try {
+    work();
+    return true;
+  } catch (const c10::Error& error) {
+    if (is_out_of_memory(error)) throw;
+    return false;
+  }
+}
+
 }  // namespace reformer

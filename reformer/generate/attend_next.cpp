@@ -7,7 +7,6 @@
 
 #include "reformer/base/errors.h"
 #include "reformer/device/device.h"
-#include "reformer/generate/attend_next_cpu.h"
 #include "reformer/ops/checks.h"
 
 namespace reformer {
@@ -43,7 +42,7 @@ at::Tensor attend_on_cpu(const NextPosition& next,
   attended.lists = history.last(next.buckets);
   const std::vector<int64_t> one_each(cache.batch(), 1);
   cache.write(next.k.defined() ? next.k : next.q, next.v, one_each);
-  const auto output = attend_next_cpu(next.q, cache, attended);
+  const auto output = attend_next(next.q, cache, attended);
   history.append(next.buckets, position, one_each);  // ends the lists above
   return output;
 }
@@ -66,8 +65,8 @@ void check(const NextPosition& next, const EarlierPositions& earlier,
   check_like(kOp, "v", next.v, "q", next.q);
   if (next.k.defined()) check_like(kOp, "k", next.k, "q", next.q);
   const auto& shape = history.shape();
-  require(config.marks == shape.rounds, kOp, ": the cache has ", config.marks,
-          " marks, the history ", shape.rounds, " rounds");
+  require(config.rounds == shape.rounds, kOp, ": the cache keeps buckets of ",
+          config.rounds, " rounds, the history of ", shape.rounds);
   check_position(next, cache);
   if (shape.rounds == 0) return;
   check_bucket_shape(kOp, next.buckets);
@@ -86,7 +85,7 @@ void run(const NextPosition& next, const EarlierPositions& earlier,
   const auto v = with_contiguous_rows(next.v);
   const auto buckets =
       next.buckets.defined() ? next.buckets.contiguous() : next.buckets;
-  kernels::AttendNextArgs<T> args{};
+  kernels::cuda::AttendNextArgs<T> args{};
   args.q = rows_of<T>(q);
   args.k = rows_of<T>(k);
   args.v = rows_of<T>(v);

@@ -1,4 +1,4 @@
-#include "reformer/generate/attend_next_cpu.h"
+#include "reformer/generate/attend_next.h"
 
 #include <ATen/ops/empty.h>
 
@@ -11,7 +11,7 @@
 namespace reformer {
 namespace {
 
-constexpr const char* kOp = "attend_next_cpu";
+constexpr const char* kOp = "attend_next";
 
 void check(const at::Tensor& q, const KeyValueCache& cache,
            const AttendedPositions& attended) {
@@ -47,7 +47,7 @@ void run(const at::Tensor& q, const KeyValueCache& cache,
          const AttendedPositions& attended, const at::Tensor& output) {
   auto newest = cache.lengths();
   for (auto& position : newest) --position;
-  kernels::AttendNextCpuArgs<T> args{};
+  kernels::cpu::AttendNextArgs<T> args{};
   args.q = rows_of<T>(q);
   args.pages = cache.pages<T>();
   args.position = newest.data();
@@ -65,8 +65,8 @@ void run(const at::Tensor& q, const KeyValueCache& cache,
 
 }  // namespace
 
-at::Tensor attend_next_cpu(const at::Tensor& q, const KeyValueCache& cache,
-                           const AttendedPositions& attended) {
+at::Tensor attend_next(const at::Tensor& q, const KeyValueCache& cache,
+                       const AttendedPositions& attended) {
   check(q, cache, attended);
   auto output = at::empty(q.sizes(), q.options());
   const auto rows = with_contiguous_rows(q);

@@ -71,7 +71,7 @@ AttentionCache::HeadGroup AttentionCache::group(
   } else if (is_lsh() && !hashed) {
     config.reach = layer_.near_window() + 1;
   }
-  config.marks = placement.device.is_cuda() ? rounds : 0;
+  config.rounds = placement.device.is_cuda() ? rounds : 0;
   config.device = placement.device;
   return {
       first, count, KeyValueCache(config),
@@ -176,9 +176,9 @@ void AttentionCache::read(const at::Tensor& x,
   interruption_point();
   for (auto& group : groups_) {
     const auto first = group.cache.lengths();
-    group.cache.append(group.of(turned.k.defined() ? turned.k : turned.q),
-                       group.of(turned.v), counts,
-                       group.cache.config().marks > 0 ? buckets : at::Tensor());
+    group.cache.append(
+        group.of(turned.k.defined() ? turned.k : turned.q), group.of(turned.v),
+        counts, group.cache.config().rounds > 0 ? buckets : at::Tensor());
     if (group.history.shape().rounds > 0) {
       group.history.append(buckets, first, counts);
     }

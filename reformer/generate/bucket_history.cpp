@@ -29,12 +29,37 @@ void check(const at::Tensor& buckets, const BucketShape& shape) {
 
 }  // namespace
 
+void BucketHistory::Members::append(int64_t round, int64_t bucket,
+                                    int64_t position) {
+  auto& members = members_[index(round, bucket)];
+  if (static_cast<int64_t>(members.size()) == 2 * window_) {
+    members.erase(members.begin(), members.begin() + window_);
+  }
+  members.push_back(static_cast<int32_t>(position));
+}
+
+PositionList BucketHistory::Members::last(int64_t round, int64_t bucket) const {
+  const auto& members = members_[index(round, bucket)];
+  const auto size = static_cast<int64_t>(members.size());
+  const int64_t skipped = size > window_ ? size - window_ : 0;
+  return {members.data() + skipped, size - skipped};
+}
+
+std::size_t BucketHistory::Members::index(int64_t round, int64_t bucket) const {
+  const int64_t at = round * n_buckets_ + bucket;
+  require(bucket >= 0 && bucket < n_buckets_ && at >= 0 &&
+              at < static_cast<int64_t>(members_.size()),
+          kOp, ": there is no bucket ", bucket, " of round ", round, ", only ",
+          n_buckets_, " of each round");
+  return static_cast<std::size_t>(at);
+}
+
 BucketHistory::BucketHistory(const BucketShape& shape, at::Device device)
     : shape_(shape) {
   if (shape.rounds == 0) return;
   if (device.is_cpu()) {
     lists_.assign(static_cast<std::size_t>(shape.batch),
-                  CpuBucketHistory(per_row(), shape.n_buckets, shape.window));
+                  Members(per_row(), shape));
     return;
   }
   const auto options = at::TensorOptions(device).dtype(at::kInt);
@@ -107,8 +132,7 @@ void BucketHistory::clear_row(int64_t row) {
     of_row(counts_, row).zero_();
     return;
   }
-  lists_.at(static_cast<std::size_t>(row)) =
-      CpuBucketHistory(0, shape_.n_buckets, shape_.window);
+  lists_.at(static_cast<std::size_t>(row)) = Members(0, shape_);
 }
 
 std::vector<PositionList> BucketHistory::last(const at::Tensor& buckets) const {

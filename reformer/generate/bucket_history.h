@@ -6,10 +6,12 @@
 
 #include <vector>
 
-#include "reformer/generate/bucket_history_cpu.h"
+#include "reformer/kernels/attend_next.h"
 #include "reformer/kernels/bucket_history.h"
 
 namespace reformer {
+
+using kernels::PositionList;
 
 struct BucketShape {
   int64_t batch = 0;
@@ -49,14 +51,38 @@ class BucketHistory {
   kernels::BucketHistory history() const;
 
  private:
+  // What a CPU keeps of a row: of each bucket of each round of each head the
+  // last `window` members, or up to twice as many, which is all that the
+  // trailing rule ever asks for.
+  class Members {
+   public:
+    Members(int64_t rounds, const BucketShape& shape)
+        : n_buckets_(shape.n_buckets),
+          window_(shape.window),
+          members_(static_cast<std::size_t>(rounds * shape.n_buckets)) {}
+
+    // Positions come in ascending order.
+    void append(int64_t round, int64_t bucket, int64_t position);
+
+    // The last `window` or fewer; until the next append.
+    PositionList last(int64_t round, int64_t bucket) const;
+
+   private:
+    std::size_t index(int64_t round, int64_t bucket) const;
+
+    int64_t n_buckets_;
+    int64_t window_;
+    std::vector<std::vector<int32_t>> members_;  // [rounds * n_buckets]
+  };
+
   int64_t per_row() const { return shape_.heads * shape_.rounds; }
   at::Tensor of_row(const at::Tensor& all, int64_t row) const {
     return all.narrow(0, row * per_row(), per_row());
   }
 
   BucketShape shape_;
-  std::vector<CpuBucketHistory> lists_;  // on a CPU, of each row: a round for
-                                         // each (head, round)
+  std::vector<Members> lists_;  // on a CPU, of each row: a round for each
+                                // (head, round)
   at::Tensor members_;  // on a GPU: [batch * heads * rounds, n_buckets, window]
   at::Tensor counts_;   // on a GPU: [batch * heads * rounds, n_buckets]
   bool filled_ = false;  // on a GPU

@@ -57,14 +57,14 @@ void run_on_cuda(kernels::AppendKeysArgs<T> args, const at::Tensor& k,
 }
 
 void check_buckets(const at::Tensor& buckets, const at::Tensor& k,
-                   int64_t marks) {
-  require(buckets.defined() == (marks > 0), kOp, ": buckets are ",
-          marks > 0 ? "required" : "not kept", " here");
-  if (marks == 0) return;
+                   int64_t rounds) {
+  require(buckets.defined() == (rounds > 0), kOp, ": buckets are ",
+          rounds > 0 ? "required" : "not kept", " here");
+  if (rounds == 0) return;
   check_bucket_shape(kOp, buckets);
   require(buckets.sizes() ==
-              at::IntArrayRef({k.size(0), k.size(1), marks, k.size(2)}),
-          kOp, ": buckets must be [", k.size(0), ", ", k.size(1), ", ", marks,
+              at::IntArrayRef({k.size(0), k.size(1), rounds, k.size(2)}),
+          kOp, ": buckets must be [", k.size(0), ", ", k.size(1), ", ", rounds,
           ", ", k.size(2), "], got sizes ", buckets.sizes());
 }
 
@@ -73,7 +73,7 @@ void check_buckets(const at::Tensor& buckets, const at::Tensor& k,
 KeyValueCache::KeyValueCache(const KeyValueConfig& config)
     : config_(config),
       shape_{config.heads, kernels::page_row_width(config.d_head),
-             config.marks},
+             config.rounds},
       rows_(config.batch),
       all_(static_cast<std::size_t>(std::max<int64_t>(config.batch, 0))),
       lengths_(all_.size(), 0) {
@@ -134,7 +134,7 @@ void KeyValueCache::take_row(int64_t row, KeyValueCache& one) {
               one.config_.successor_heads == config_.successor_heads &&
               one.shape_.heads == shape_.heads &&
               one.shape_.width == shape_.width &&
-              one.shape_.marks == shape_.marks,
+              one.shape_.rounds == shape_.rounds,
           kOp, ": a row is taken of a cache of one row and the same config");
   all_.at(static_cast<std::size_t>(row)) = std::move(one.all_[0]);
   one.all_[0] = {};
@@ -222,7 +222,7 @@ void KeyValueCache::check(const at::Tensor& k, const at::Tensor& v,
       kOp, ": k must be ", at::toString(type()), " [", batch(), ", ", heads(),
       ", length, ", d_head(), "] on ", config_.device.str(), ", got ",
       at::toString(k.scalar_type()), " ", k.sizes(), " on ", k.device().str());
-  check_buckets(buckets, k, config_.marks);
+  check_buckets(buckets, k, config_.rounds);
   check_counts(counts);
   for (const int64_t count : counts) {
     require(count >= 0 && count <= k.size(2), kOp,

@@ -16,10 +16,10 @@ struct KeyValueConfig {
   bool shared_qk = false;  // keys are queries, and are kept as k / |k|
                            // (interval_attention has the rule)
   at::ScalarType type = at::kFloat;  // or float64; on CUDA or bfloat16
-  int64_t reach = 0;  // only the last so many positions will be asked for, and
-                      // older ones make room; 0: all are kept
-  int64_t marks = 0;  // buckets kept with each position: rounds of attend_next
-                      // on CUDA
+  int64_t reach = 0;   // only the last so many positions will be asked for, and
+                       // older ones make room; 0: all are kept
+  int64_t rounds = 0;  // of buckets kept with each position: attend_next on
+                       // CUDA wants them
   at::Device device = at::kCPU;
   int64_t successor_heads = 0;  // interval_attention's
 };
@@ -31,7 +31,7 @@ class KeyValueCache {
 
   //   k, v     [batch, heads, length, d_head]
   //   counts   [batch]: how many of `length` a row has; the others are not read
-  //   buckets  [batch, heads, marks, length] uint16; undefined without marks
+  //   buckets  [batch, heads, rounds, length] uint16; undefined without rounds
   void append(const at::Tensor& k, const at::Tensor& v,
               const std::vector<int64_t>& counts,
               const at::Tensor& buckets = {});

@@ -86,15 +86,13 @@ void record_evaluation(const std::string& directory,
 // needed.
 void finish_saving(const std::string& directory, int64_t keep);
 
-// The newest one that is whole, or nothing when DIR holds none. Leftovers of a
-// killed write are ignored. Throws Error with the file's name and fault. Where
-// it is damaged, or its numbers are not finite, the sentence says which folder
-// to move aside in order to go on from an older one; where it could not be read
-// or a newer program wrote it, it says no such thing (Unreadable).
-std::optional<Checkpoint> load_latest_checkpoint(const std::string& directory);
-
-// The same without the optimizer's state, of which load_optimizer_rows
-// (io/checkpoint_rows.h) reads as much as somebody keeps.
+// The newest one that is whole, or nothing when DIR holds none; without the
+// optimizer's state, of which load_optimizer_rows (io/checkpoint_rows.h) reads
+// as much as somebody keeps. Leftovers of a killed write are ignored. Throws
+// Error with the file's name and fault. Where it is damaged, or its numbers are
+// not finite, the sentence says which folder to move aside in order to go on
+// from an older one; where it could not be read or a newer program wrote it, it
+// says no such thing (Unreadable).
 std::optional<Checkpoint> load_latest_model(const std::string& directory);
 
 // The same without tensors and tokenizer: nothing but state.json is read.

@@ -136,11 +136,6 @@ Checkpoint state_in(const fs::path& folder) {
 
 }  // namespace
 
-std::optional<Checkpoint> load_latest_checkpoint(const std::string& directory) {
-  return with_errors(
-      [&] { return load_chosen(directory, newest_of, load_whole); });
-}
-
 std::optional<Checkpoint> load_latest_model(const std::string& directory) {
   return with_errors(
       [&] { return load_chosen(directory, newest_of, load_model); });

@@ -26,7 +26,7 @@ using WantedRows =
 // all. So it does with a file of which it wants all. Of other files nothing is
 // read but headers and wanted rows.
 //
-// Throws as load_latest_checkpoint does, and what `wanted` throws.
+// Throws as load_latest_model does, and what `wanted` throws.
 std::vector<NamedTensor> load_optimizer_rows(const std::string& directory,
                                              int64_t step,
                                              const CheckpointPart& reader,

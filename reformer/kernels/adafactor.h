@@ -9,8 +9,10 @@ namespace reformer::kernels {
 inline constexpr double kAdafactorEpsilon = 1e-30;       // added to g^2
 inline constexpr double kAdafactorSmallestScale = 1e-3;  // for RMS(w) about 0
 
+namespace cpu {
+
 template <class T>
-struct AdafactorCpuArgs {
+struct AdafactorArgs {
   T* w;        // [matrices, rows, columns], updated
   const T* g;  // likewise
   T* r;        // [matrices, rows], updated; null: a vector, of one row
@@ -22,11 +24,11 @@ struct AdafactorCpuArgs {
   double learning_rate;
 };
 
-namespace cpu {
 // Three passes: g and w for the means and RMS(w), g for RMS(y), g and w for the
 // update. RMS(y) must be known before the first element changes.
-void adafactor(const AdafactorCpuArgs<float>& args);
-void adafactor(const AdafactorCpuArgs<double>& args);
+void adafactor(const AdafactorArgs<float>& args);
+void adafactor(const AdafactorArgs<double>& args);
+
 }  // namespace cpu
 
 // A stack of matrices; a vector is one matrix of one row, without r.
@@ -49,6 +51,8 @@ struct AdafactorTensor {
   int64_t first_matrix;
 };
 
+namespace cuda {
+
 struct AdafactorArgs {
   const AdafactorTensor* tensors;         // [count], planned, on the host
   const AdafactorTensor* device_tensors;  // the same on the device
@@ -57,10 +61,10 @@ struct AdafactorArgs {
   double learning_rate;
 };
 
-namespace cuda {
 // Plans the tensors, which lie on the host; returns the bytes of the workspace.
 int64_t adafactor_plan(AdafactorTensor* tensors, int64_t count);
 void adafactor(const AdafactorArgs& args, void* workspace, void* stream);
+
 }  // namespace cuda
 
 }  // namespace reformer::kernels

@@ -1,6 +1,7 @@
-// The next position of each text on a GPU, in one kernel: it attends to what it
-// sees, then joins the pages and the history (docs/numerics.md has the
-// function).
+// The attention of the next position of each text: what generating token by
+// token asks of a layer (docs/numerics.md has the function). A CPU attends, to
+// positions that its caller lists; a GPU finds them, attends, and has the
+// position join the pages and the history, in one kernel.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,42 @@ struct EarlierPositions {
   }
 };
 
+struct PositionRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+struct PositionList {
+  const int32_t* data = nullptr;
+  int64_t size = 0;
+};
+
 inline constexpr int64_t kMaxNextRounds = 64;
+
+namespace cpu {
+
+template <class T>
+struct AttendNextArgs {
+  Rows<const T> q;              // [batch, heads, 1, d_head]
+  PageTable<T> pages;           // of every row
+  const int64_t* position;      // [batch]: the query's own, in the pages too
+  const PositionRange* ranges;  // [batch]: what all heads see, and
+  const PositionList* lists;    // [batch, heads, n_lists]: what each sees
+  int64_t n_lists;              //   besides; a position counts once
+  double scale;                 // of the scores
+  Rows<T> output;  // [batch, heads, 1, d_head], written: the query's own value
+                   // where it sees nobody
+  int64_t batch;
+  int64_t heads;
+  int64_t d_head;
+};
+
+void attend_next(const AttendNextArgs<float>& args);
+void attend_next(const AttendNextArgs<double>& args);
+
+}  // namespace cpu
+
+namespace cuda {
 
 // All pointers are the device's. What a (row, head) sees is cut into parts, a
 // block each; the last block to arrive puts the parts together.
@@ -53,7 +89,6 @@ struct AttendNextArgs {
   int64_t d_head;  // a multiple of 8 up to 128
 };
 
-namespace cuda {
 // Bytes of the workspace.
 int64_t attend_next_workspace(const AttendNextArgs<float>& args);
 int64_t attend_next_workspace(const AttendNextArgs<Bf16>& args);
@@ -61,6 +96,7 @@ void attend_next(const AttendNextArgs<float>& args, void* workspace,
                  void* stream);
 void attend_next(const AttendNextArgs<Bf16>& args, void* workspace,
                  void* stream);
+
 }  // namespace cuda
 
 }  // namespace reformer::kernels

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
+#include "reformer/kernels/bf16.h"
 #include "reformer/kernels/rows.h"
 
 namespace reformer::kernels {
@@ -80,7 +82,12 @@ struct OfferedValues {
   }
 };
 
+// What is known of a row's softmax is kept in float32 at least.
 template <class T>
+using SoftmaxType =
+    std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>  // float; on the CPU double, on CUDA Bf16
 struct IntervalAttentionArgs {
   Rows<const T> q;   // [batch, heads, length, d_head]
   Rows<const T> k;   // data null: shared with q, unit keys, self excluded
@@ -89,11 +96,13 @@ struct IntervalAttentionArgs {
   SuccessorsView successors;
   RoundsView rounds;
   Rows<T> output;  // [batch, heads, length, d_head], written
-  T* lse;          // [batch, heads, length], written: log-sum-exp of the union
+  // [batch, heads, length], written: log-sum-exp of the union.
+  SoftmaxType<T>* lse;
   // The same as a pair, for the backward pass, [batch, heads, length, 2],
-  // written: the largest score, and the sum of exp(score - largest).
+  // written: a reference score (the largest; of Bf16 0 where that cannot
+  // overflow) and the sum of exp(score - reference), 0 for a lone token.
   // exp(score - lse) alone would lose the digits of a large lse.
-  T* softmax;
+  SoftmaxType<T>* softmax;
   int64_t batch;
   int64_t heads;
   int64_t length;
@@ -122,5 +131,35 @@ void interval_attention_grad(const IntervalAttentionGradArgs<double>& args);
 // Query rows that share one hull of keys: what an interval is rounded up to.
 inline constexpr int64_t kTileRows = 16;
 }  // namespace cpu
+
+// On devices of compute capability 8.0 and later. Beyond the contract of the
+// CPU's: the intervals of a round are monotone in its order, neither begin nor
+// end ever decreasing from place to place. All orders that the library makes
+// are so: a key's queries are then neighbours. Rows begin at multiples of 16
+// bytes, d_head is a multiple of 8 up to 128, length is at most 2^23, batch *
+// heads at most 65535: else Error. Up to 64 rounds fit on every GPU, more where
+// it has more than 99 KB of shared memory a block; Error before any work where
+// they do not.
+//
+// Everything runs on `stream` and is the same bits from run to run, for a row
+// alone and in a batch.
+namespace cuda {
+// Bytes of `workspace`, which starts at a multiple of 16 bytes and holds
+// nothing before or after a call. bf16: the fp32 sums between rounds, twice
+// the bytes of q forward and four times backward (six where k is its own);
+// one round needs none of them. fp32: nothing.
+int64_t interval_attention_workspace(const IntervalAttentionArgs<Bf16>& args);
+int64_t interval_attention_grad_workspace(
+    const IntervalAttentionGradArgs<Bf16>& args);
+
+void interval_attention(const IntervalAttentionArgs<Bf16>& args,
+                        void* workspace, void* stream);
+void interval_attention_grad(const IntervalAttentionGradArgs<Bf16>& args,
+                             void* workspace, void* stream);
+
+void interval_attention(const IntervalAttentionArgs<float>& args, void* stream);
+void interval_attention_grad(const IntervalAttentionGradArgs<float>& args,
+                             void* stream);
+}  // namespace cuda
 
 }  // namespace reformer::kernels

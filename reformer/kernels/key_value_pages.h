@@ -16,24 +16,24 @@ inline int64_t page_row_width(int64_t d_head) {
   return (d_head + 15) / 16 * 16;
 }
 
-// Of one page: of keys and values, and of marks behind them.
+// Of one page: of keys and values, and of buckets behind them.
 struct PageShape {
   int64_t heads;
-  int64_t width;  // page_row_width(d_head)
-  int64_t marks;  // of each position and head
+  int64_t width;   // page_row_width(d_head)
+  int64_t rounds;  // buckets of each position and head; 0: none
 
-  constexpr int64_t numbers() const {
+  constexpr int64_t elements() const {
     return heads * kPagePositions * 2 * width;
   }
-  constexpr int64_t bytes(int64_t bytes_per_number) const {
-    return numbers() * bytes_per_number +
-           heads * kPagePositions * marks * int64_t{sizeof(uint16_t)};
+  constexpr int64_t bytes(int64_t element_size) const {
+    return elements() * element_size +
+           heads * kPagePositions * rounds * int64_t{sizeof(uint16_t)};
   }
 };
 
 // One row of a batch. A page is [heads, kPagePositions, 2, width], a position's
 // key and value side by side: they are read together, from anywhere. Behind
-// them [heads, kPagePositions, marks] buckets, where LSH attends on a GPU.
+// them [heads, kPagePositions, rounds] buckets, where LSH attends on a GPU.
 template <class T>
 struct KeyValuePages {
   void* const* pages;
@@ -51,9 +51,9 @@ struct KeyValuePages {
   constexpr T* value(int64_t head, int64_t position) const {
     return key(head, position) + shape.width;
   }
-  constexpr uint16_t* marks(int64_t head, int64_t position) const {
-    void* behind = page(position) + shape.numbers();
-    return static_cast<uint16_t*>(behind) + row(head, position) * shape.marks;
+  constexpr uint16_t* buckets(int64_t head, int64_t position) const {
+    void* behind = page(position) + shape.elements();
+    return static_cast<uint16_t*>(behind) + row(head, position) * shape.rounds;
   }
 };
 
@@ -74,7 +74,7 @@ template <class T>
 struct AppendKeysArgs {
   Rows<const T> k;          // [batch, heads, length, d_head]
   Rows<const T> v;          // likewise
-  const uint16_t* buckets;  // [batch, heads, marks, length], or null
+  const uint16_t* buckets;  // [batch, heads, rounds, length], or null
   PageTable<T> pages;       // with room for what is appended
   const int64_t* first;     // [batch]: where a row's positions begin
   const int64_t* counts;    // [batch]: how many of `length` a row has

@@ -17,6 +17,8 @@ struct TopTokensState {
   int32_t* tokens;  // [rows, k]: theirs; the lower one of equals first
 };
 
+namespace cpu {
+
 // Goes on with consecutive parts of the vocabulary: a part of the logits stays
 // in a cache where all of them would not.
 template <class T>
@@ -31,7 +33,14 @@ struct TopTokensArgs {
   TopTokensState<T> state;
 };
 
-struct CudaTopTokensArgs {
+void top_tokens(const TopTokensArgs<float>& args);
+void top_tokens(const TopTokensArgs<double>& args);
+
+}  // namespace cpu
+
+namespace cuda {
+
+struct TopTokensArgs {
   const float* logits;  // [rows, columns]: all of the vocabulary
   int64_t stride;
   int64_t rows;
@@ -41,13 +50,8 @@ struct CudaTopTokensArgs {
   double* result;  // [rows, 2 k + 1]: top_tokens's
 };
 
-namespace cpu {
-void top_tokens(const TopTokensArgs<float>& args);
-void top_tokens(const TopTokensArgs<double>& args);
-}  // namespace cpu
+void top_tokens(const TopTokensArgs& args, void* stream);
 
-namespace cuda {
-void top_tokens(const CudaTopTokensArgs& args, void* stream);
 }  // namespace cuda
 
 }  // namespace reformer::kernels

@@ -1,5 +1,5 @@
-// From the streams to the loss, a part of the positions at a time (paper
-// Sec. 3: chunking also of the output layer).
+// From the streams to the loss, a cross entropy, a part of the positions at a
+// time (paper Sec. 3: chunking also of the output layer).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@ namespace reformer {
 
 // Sums over the tokens that count.
 struct LossSums {
-  double loss = 0;  // nats
+  double loss = 0;  // cross entropy, in nats
   int64_t count = 0;
   int64_t correct = 0;  // the most probable token is the right one
 

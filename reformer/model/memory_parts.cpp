@@ -212,11 +212,11 @@ int64_t optimizer_bytes(const Config& config, int64_t others, int64_t blocks) {
     positions = whole_length(config);
   }
   for (const int64_t length : model.axial_shape) positions += length;
-  const int64_t numbers =
+  const int64_t elements =
       layers * (layer + cross) + 4 * model.vocabulary + 10 * model.d_model +
       (model.encoder_layers > 0 ? 2 : 1) * positions +
       ngram_tables(model) * (model.ngram_rows + model.d_model);
-  return numbers * kFloatBytes;
+  return elements * kFloatBytes;
 }
 
 }  // namespace reformer

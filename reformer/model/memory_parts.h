@@ -29,8 +29,8 @@ struct TensorSizes {
   TensorSizes(const Config& config, at::DeviceType on);
 
   // A matrix of the parameters as matmuls take it: a copy, if it is rounded.
-  int64_t rounded(int64_t numbers) const {
-    return compute == kFloatBytes ? 0 : numbers * compute;
+  int64_t rounded(int64_t elements) const {
+    return compute == kFloatBytes ? 0 : elements * compute;
   }
 
   at::DeviceType device;
@@ -83,7 +83,7 @@ struct LossWorking {
 };
 LossWorking loss_working(const Config& config, at::DeviceType device);
 
-// Of an optimizer's state. `blocks`: of the numbers in blocks, how many are
+// Of an optimizer's state. `blocks`: of the elements in blocks, how many are
 // there; `others`: of those elsewhere.
 int64_t optimizer_bytes(const Config& config, int64_t others, int64_t blocks);
 

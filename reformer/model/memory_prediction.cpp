@@ -219,7 +219,7 @@ class Moments {
   int64_t in_block(const PlannedBlock& block) const {
     return count_parameters(config_.model, block).total();
   }
-  int64_t resident() const {  // numbers
+  int64_t resident() const {  // elements
     if (!visiting()) return counts_.total();
     int64_t largest = 0;
     for (const auto& block : blocks_) {
@@ -237,13 +237,13 @@ class Moments {
     }
     const auto& model = config_.model;
     const bool in_encoder = block < model.encoder_layers;
-    int64_t numbers =
+    int64_t elements =
         counts_.head + in_first_.back() - in_first_[size_t(block)];
     if (in_encoder || model.share_embeddings) {
-      numbers += (model.vocabulary + 1) * model.d_model;
+      elements += (model.vocabulary + 1) * model.d_model;
     }
-    if (in_encoder) numbers += counts_.positions / 2;
-    return numbers * kFloatBytes;
+    if (in_encoder) elements += counts_.positions / 2;
+    return elements * kFloatBytes;
   }
 
   int64_t bucket_ids(AttentionKind kind) const {

@@ -1,4 +1,4 @@
-// Where a model's numbers live, and in which precision it computes.
+// Where a model's parameters live, and in which precision it computes.
 #pragma once
 
 #include <ATen/core/Tensor.h>

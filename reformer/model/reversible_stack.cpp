@@ -30,26 +30,4 @@ Streams ReversibleStack::backward(Streams y, Streams d_y) {
   return d_y;
 }
 
-Streams ReversibleStack::rebuild(Streams y) const {
-  const at::NoGradGuard no_grad;
-  for_each_branch_backward(
-      [&](const BranchPlace& at, const AttentionLayer& layer) {
-        at::Tensor used;
-        if (!layer.reads_source()) used = buckets_[at.block];
-        layer.add_to(y[at.to], y[at.from], pass_, used, -1);
-      },
-      [&](const BranchPlace& at, const FeedForward& layer) {
-        layer.add_to(y[at.to], y[at.from], pass_, -1);
-      });
-  return y;
-}
-
-int64_t ReversibleStack::bucket_bytes() const {
-  int64_t bytes = 0;
-  for (const auto& buckets : buckets_) {
-    if (buckets.defined()) bytes += static_cast<int64_t>(buckets.nbytes());
-  }
-  return bytes;
-}
-
 }  // namespace reformer

@@ -10,14 +10,9 @@ class ReversibleStack : public Stack {
   using Stack::Stack;
 
   Streams forward(Streams x, const Pass& pass) override;
+
+  // What it is given as y becomes the input of forward, rebuilt.
   Streams backward(Streams y, Streams d_y) override;
-
-  // The inputs of the last forward, rebuilt from its output alone: what
-  // backward sees on its way. Consumes y.
-  Streams rebuild(Streams y) const;
-
-  // What forward kept, in bytes.
-  int64_t bucket_bytes() const;
 
  private:
   Pass pass_;

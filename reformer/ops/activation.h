@@ -1,4 +1,4 @@
-// What a feed-forward layer does to its inner numbers.
+// What a feed-forward layer does to its inner elements.
 #pragma once
 
 #include <ATen/core/Tensor.h>

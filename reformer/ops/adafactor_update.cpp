@@ -35,7 +35,7 @@ void update_on_cpu(const AdafactorParameter& parameter, double beta2,
                    double learning_rate) {
   const auto& [value, gradient, rows, columns] = parameter;
   const bool is_matrix = rows.defined();
-  kernels::AdafactorCpuArgs<T> args{};
+  kernels::cpu::AdafactorArgs<T> args{};
   args.w = value.mutable_data_ptr<T>();
   args.g = gradient.const_data_ptr<T>();
   args.r = is_matrix ? rows.mutable_data_ptr<T>() : nullptr;

@@ -7,7 +7,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
-#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -21,6 +20,7 @@
 
 #include "reformer/base/errors.h"
 #include "reformer/device/deterministic.h"
+#include "reformer/device/out_of_memory.h"
 #include "reformer/ops/checks.h"
 #include "reformer/ops/natural_rounds.h"
 
@@ -41,12 +41,9 @@ bool tried_cudnn(at::Device device) {
   const c10::InferenceMode inference;
   const auto sample =
       at::zeros({1, 1, 64, 64}, at::TensorOptions(device).dtype(at::kBFloat16));
-  try {
+  return is_supported([&] {
     cudnn_attention(sample, sample, sample, /*bias=*/{}, /*causal=*/true);
-    return true;
-  } catch (const c10::Error&) {
-    return false;
-  }
+  });
 }
 
 // Of each device: an older GPU beside a newer one may lack it.

@@ -11,7 +11,6 @@
 #include "reformer/base/parallel.h"
 #include "reformer/device/device.h"
 #include "reformer/kernels/bf16.h"
-#include "reformer/kernels/cuda/interval_attention/interval_attention.h"
 #include "reformer/kernels/interval_attention.h"
 #include "reformer/ops/checks.h"
 #include "reformer/ops/successors.h"
@@ -21,12 +20,12 @@ namespace {
 
 constexpr const char* kIntervalAttention = "interval_attention";
 
-// Of the CPU's kernels or of CUDA's, which differ in the type of statistics.
-template <class Args, class T, class Statistic>
-Args arguments(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-               const IntervalRounds& rounds, const at::Tensor& mask,
-               const Successors& successors, const AttentionResult& result) {
-  Args args{};
+template <class T>
+kernels::IntervalAttentionArgs<T> arguments(
+    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+    const IntervalRounds& rounds, const at::Tensor& mask,
+    const Successors& successors, const AttentionResult& result) {
+  kernels::IntervalAttentionArgs<T> args{};
   args.q = rows_of<T>(q);
   args.k = rows_of<T>(k);
   args.v = rows_of<T>(v);
@@ -34,8 +33,8 @@ Args arguments(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   args.successors = successors.view();
   args.rounds = view_of(rounds);
   args.output = mutable_rows_of<T>(result.output);
-  args.lse = result.lse.mutable_data_ptr<Statistic>();
-  args.softmax = result.softmax.mutable_data_ptr<Statistic>();
+  args.lse = result.lse.mutable_data_ptr<kernels::SoftmaxType<T>>();
+  args.softmax = result.softmax.mutable_data_ptr<kernels::SoftmaxType<T>>();
   args.batch = q.size(0);
   args.heads = q.size(1);
   args.length = q.size(2);
@@ -249,29 +248,24 @@ AttentionResult interval_attention_forward(const at::Tensor& q,
       empty_rows_like(q_rows),  // [batch, heads, length, d_head]
       at::empty({q.size(0), q.size(1), q.size(2)}, statistics),
       at::empty({q.size(0), q.size(1), q.size(2), 2}, statistics)};
-  const auto on_cpu = [&]<class T>() {
-    using Args = kernels::IntervalAttentionArgs<T>;
-    kernels::cpu::interval_attention(arguments<Args, T, T>(
-        q_rows, k_rows, v_rows, rounds, real, successors, result));
-  };
-  const auto cuda_arguments = [&]<class T>() {
-    using Args = kernels::cuda::IntervalAttentionArgs<T>;
-    return arguments<Args, T, float>(q_rows, k_rows, v_rows, rounds, real,
-                                     successors, result);
+  const auto args_of = [&]<class T>() {
+    return arguments<T>(q_rows, k_rows, v_rows, rounds, real, successors,
+                        result);
   };
   const LaunchGuard launch(q);
   if (q.is_cuda() && q.scalar_type() == at::kBFloat16) {
-    const auto args = cuda_arguments.operator()<kernels::Bf16>();
+    const auto args = args_of.operator()<kernels::Bf16>();
     const auto workspace =
         workspace_of(kernels::cuda::interval_attention_workspace(args), q);
     kernels::cuda::interval_attention(args, workspace.mutable_data_ptr(),
                                       launch.stream());
   } else if (q.is_cuda()) {
-    kernels::cuda::interval_attention(cuda_arguments.operator()<float>(),
+    kernels::cuda::interval_attention(args_of.operator()<float>(),
                                       launch.stream());
+  } else if (q.scalar_type() == at::kDouble) {
+    kernels::cpu::interval_attention(args_of.operator()<double>());
   } else {
-    q.scalar_type() == at::kDouble ? on_cpu.operator()<double>()
-                                   : on_cpu.operator()<float>();
+    kernels::cpu::interval_attention(args_of.operator()<float>());
   }
   return result;
 }
@@ -290,35 +284,26 @@ AttentionGradients interval_attention_backward(
   const AttentionGradients gradients{empty_rows_like(q_rows),
                                      empty_rows_like(k_rows),
                                      empty_rows_like(v_rows)};
-  const auto on_cpu = [&]<class T>() {
-    using Args = kernels::IntervalAttentionArgs<T>;
-    kernels::cpu::interval_attention_grad(
-        {arguments<Args, T, T>(q_rows, k_rows, v_rows, rounds, real, successors,
-                               result),
-         rows_of<T>(d_output_rows), mutable_rows_of<T>(gradients.q),
-         mutable_rows_of<T>(gradients.k), mutable_rows_of<T>(gradients.v)});
-  };
-  const auto cuda_arguments = [&]<class T>() {
-    using Args = kernels::cuda::IntervalAttentionArgs<T>;
-    return kernels::cuda::IntervalAttentionGradArgs<T>{
-        arguments<Args, T, float>(q_rows, k_rows, v_rows, rounds, real,
-                                  successors, result),
+  const auto args_of = [&]<class T>() {
+    return kernels::IntervalAttentionGradArgs<T>{
+        arguments<T>(q_rows, k_rows, v_rows, rounds, real, successors, result),
         rows_of<T>(d_output_rows), mutable_rows_of<T>(gradients.q),
         mutable_rows_of<T>(gradients.k), mutable_rows_of<T>(gradients.v)};
   };
   const LaunchGuard launch(q);
   if (q.is_cuda() && q.scalar_type() == at::kBFloat16) {
-    const auto args = cuda_arguments.operator()<kernels::Bf16>();
+    const auto args = args_of.operator()<kernels::Bf16>();
     const auto workspace =
         workspace_of(kernels::cuda::interval_attention_grad_workspace(args), q);
     kernels::cuda::interval_attention_grad(args, workspace.mutable_data_ptr(),
                                            launch.stream());
   } else if (q.is_cuda()) {
-    kernels::cuda::interval_attention_grad(cuda_arguments.operator()<float>(),
+    kernels::cuda::interval_attention_grad(args_of.operator()<float>(),
                                            launch.stream());
+  } else if (q.scalar_type() == at::kDouble) {
+    kernels::cpu::interval_attention_grad(args_of.operator()<double>());
   } else {
-    q.scalar_type() == at::kDouble ? on_cpu.operator()<double>()
-                                   : on_cpu.operator()<float>();
+    kernels::cpu::interval_attention_grad(args_of.operator()<float>());
   }
   return gradients;
 }

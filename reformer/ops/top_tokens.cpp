@@ -46,7 +46,7 @@ void TopTokens::add(const at::Tensor& logits) {
       " ", logits.sizes(), " on ", logits.device().str());
   const auto rows = with_contiguous_columns(logits);
   const auto run = [&]<class T>() {
-    kernels::cpu::top_tokens(kernels::TopTokensArgs<T>{
+    kernels::cpu::top_tokens(kernels::cpu::TopTokensArgs<T>{
         rows.const_data_ptr<T>(),
         rows.stride(0),
         rows.size(0),

@@ -74,12 +74,7 @@ void scale_gradients(std::vector<at::Tensor> gradients, const at::Tensor& norm,
   for (auto& gradient : gradients) gradient.mul_(most / value);
 }
 
-double clip_gradients(std::vector<Parameter>& parameters, double most) {
-  return clip_gradients_async(parameters, most).item<double>();
-}
-
-at::Tensor clip_gradients_async(std::vector<Parameter>& parameters,
-                                double most) {
+at::Tensor clip_gradients(std::vector<Parameter>& parameters, double most) {
   const auto gradients = gradients_of(parameters);
   const auto norm = norm_of(norm_parts(gradients));
   scale_gradients(gradients, norm, most);

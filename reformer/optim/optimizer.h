@@ -67,14 +67,10 @@ double learning_rate_at(const TrainConfig& config, int64_t step,
                         double time_share = 0);
 
 // Scales all gradients so that their norm, taken together, is at most `most`
-// (0: any), and returns the norm before. A norm that is not finite is returned
-// and the gradients are left alone (on a GPU they become that, too). The same
-// bits for any thread count.
-double clip_gradients(std::vector<Parameter>& parameters, double most);
-
-// The same, but nothing waits for the device: the norm stays there, a scalar
-// float64.
-at::Tensor clip_gradients_async(std::vector<Parameter>& parameters,
-                                double most);
+// (0: any), and returns the norm before, a scalar float64 on their device, for
+// which nothing waits. A norm that is not finite is returned and the gradients
+// are left alone (on a GPU they become that, too). The same bits for any thread
+// count.
+at::Tensor clip_gradients(std::vector<Parameter>& parameters, double most);
 
 }  // namespace reformer

@@ -20,7 +20,7 @@
 namespace reformer {
 namespace {
 
-// A GPU's kernels over fewer numbers than this take less time than the host
+// A GPU's kernels over fewer elements than this take less time than the host
 // needs to launch them, 20 us; at 4 TB/s, read and written.
 constexpr int64_t kFewElements = int64_t{1} << 24;
 
@@ -222,9 +222,9 @@ at::Tensor Learner::finish_gradients(const at::Tensor& sums) {
   } else if (others_ != nullptr) {
     others_->sum({sums}).wait();
   }
-  const auto norm =
-      offload_ ? offload_->clip()
-               : clip_gradients_async(model_->parameters(), train_.clip);
+  const auto norm = offload_
+                        ? offload_->clip()
+                        : clip_gradients(model_->parameters(), train_.clip);
   return at::cat({sums, norm.view(1), own_loss});
 }
 
@@ -259,9 +259,9 @@ bool Learner::worth_capturing(const std::vector<WeighedBatch>& batches) const {
       batches.size() != 1 || !capturable_ || shape_of(batches[0]) != last_) {
     return false;
   }
-  const int64_t numbers =
+  const int64_t elements =
       batches[0].batch.tokens.numel() * model_->config().model.d_model;
-  return train_.cuda_graph == GraphUse::kOn || numbers < kFewElements;
+  return train_.cuda_graph == GraphUse::kOn || elements < kFewElements;
 }
 
 void Learner::capture(const WeighedBatch& like) {

@@ -16,9 +16,9 @@
 namespace reformer {
 
 // A few slots on the device hold a block each. While one is computed, the next
-// one's numbers come in on a stream of their own, and what the last one changed
-// leaves on another. Everything is computed as if all were resident, in the
-// same order and to the same bits.
+// one's parameters come in on a stream of their own, and what the last one
+// changed leaves on another. Everything is computed as if all were resident, in
+// the same order and to the same bits.
 //
 // A step: begin_step, then for each batch begin_batch and a training pass of
 // the model, then clip, then apply. Blocks are updated as their gradients
@@ -40,7 +40,7 @@ class ParameterOffload : public BlockObserver {
   void begin_step(double learning_rate, int64_t batches, double clip);
   void begin_batch();
 
-  // As clip_gradients_async, over all parameters.
+  // As clip_gradients, over all parameters.
   at::Tensor clip();
   void apply();
 

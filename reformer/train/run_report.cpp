@@ -63,8 +63,10 @@ void RunReport::evaluated(const Evaluation& evaluation, const Task& task) {
   const std::string prefix = kValidation;
   Scalars scalars{{prefix + "loss", evaluation.loss},
                   {prefix + "accuracy", evaluation.accuracy}};
-  if (task.metric_name() != "loss") {
-    scalars.emplace_back(prefix + task.metric_name(), evaluation.metric);
+  // Of tasks without a metric of their own it is the loss, which is there.
+  const std::string metric = prefix + task.metric_name();
+  if (metric != scalars.front().first) {
+    scalars.emplace_back(metric, evaluation.metric);
   }
   metrics_->write(evaluation.step, scalars);
 }

@@ -159,7 +159,8 @@ class Run {
   std::optional<TrainEnd> reason_to_end(const std::atomic<bool>& stop) const {
     if (step_ >= config_.train.steps) return TrainEnd::kSteps;
     if (any(stop)) return TrainEnd::kStopped;
-    if (out_of_time()) return TrainEnd::kMinutes;
+    // However short the time, of a run without a step there is nothing to save.
+    if (step_ > 0 && out_of_time()) return TrainEnd::kMinutes;
     return {};
   }
 
@@ -396,6 +397,7 @@ TrainResult train(const Config& config, const Task& task, const RunPlace& place,
     if (!first || lock) return;
     lock.emplace(locked(config, task, place));
     if (!lock->warning().empty()) observer.warned(lock->warning());
+    observer.began();
   };
   // Weights that do not fit leave no folder behind.
   if (place.parameters.empty()) take_folder();

@@ -33,6 +33,8 @@ struct Progress {
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
+  // The run's folder is its own, and nothing has been computed for its steps.
+  virtual void began() {}
   virtual void progress(const Progress&) {}
   // Before each of an evaluation's batches.
   virtual void evaluating(int64_t /*done*/, int64_t /*all*/) {}

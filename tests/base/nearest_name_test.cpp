@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace reformer {
 namespace {
 
@@ -28,6 +30,15 @@ TEST(NearestName, TheSameNameInAnotherSectionIsMeant) {
             "model.block");
   EXPECT_EQ(nearest_name("model.rounds", {"model.bounds", "lsh.rounds"}),
             "lsh.rounds");
+}
+
+TEST(NearestName, WhatIsFarFromAllHasNone) {
+  EXPECT_EQ(nearest_name("foo", {"task.name", "lsh.rounds"}), std::nullopt);
+  EXPECT_EQ(nearest_name("bla.x", {"task.name", "lsh.n"}), std::nullopt);
+  EXPECT_EQ(nearest_hint("foo", {"task.name"}), "");
+  EXPECT_EQ(nearest_hint("nme", {"task.name"}), ", the nearest is task.name");
+  EXPECT_EQ(nearest_name("evaluate_evry_x", {"train.evaluate_every"}),
+            "train.evaluate_every");
 }
 
 }  // namespace

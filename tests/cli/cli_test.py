@@ -40,6 +40,15 @@ class HelpTest(unittest.TestCase):
             self.assertEqual((run.returncode, run.stderr), (0, ""))
             self.assertIn(" ".join(["Usage: reformer", *command]), run.stdout)
 
+    def test_help_of_a_command_is_a_command_too(self):
+        for command in [], ["train"], ["bench"], ["bench", "attention"]:
+            run = reformer("help", *command)
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+            self.assertEqual(run.stdout, reformer(*command, "--help").stdout)
+        run = reformer("help", "trian")
+        self.assertEqual((run.returncode, run.stdout), (2, ""))
+        self.assertIn("unknown command trian; did you mean train?", run.stderr)
+
 
 class JsonTest(unittest.TestCase):
     def results(self, *arguments):
@@ -121,6 +130,7 @@ class TableTest(unittest.TestCase):
         run = attention("--length", "33,64", "--rounds", "1")
         self.assertEqual(run.returncode, 0)
         self.assertIn("heads of 8", run.stdout)
+        self.assertIn("\noverflow: pairs of a bucket ", run.stdout)
         self.assertRegex(run.stdout, r"\n +33 +1 .*x qk\n +64 +1 .*x qk\n$")
         self.assertIn("length 64: exact attention\n", run.stderr)
         self.assertNotIn("length 64", run.stdout)
@@ -207,6 +217,8 @@ class MistakesTest(unittest.TestCase):
         self.assertEqual(len(table), 2 + run.stdout.count(" = "))
         self.assert_refused(reformer("settings", "train.stpes"),
                             "train.stpes", "the nearest is train.steps")
+        far = reformer("settings", "foo")
+        self.assert_refused(far, "unknown setting 'foo'; without KEY all are")
 
     def test_what_is_missing_is_named(self):
         self.assert_refused(attention("--length"), "--length", "value")

@@ -184,8 +184,9 @@ class ImagesTest(DataTest):
         self.assertTrue(grid.read_bytes() == again.read_bytes())
 
         from_file = self.reformer("generate", run, "--image-file", grid,
-                                  "--samples", 1, "--png", again)
+                                  "--samples", 1, "--out", again)
         self.assertEqual(from_file.returncode, 0, from_file.stderr)
+        self.assertIn("half, 1 completion, original: ", from_file.stdout)
         self.assertEqual(self.png_size(again), (3 * 132 + 4, 132 + 4))
 
         names = ["completion.png", "completion-2.png", "completion-3.png"]

@@ -136,7 +136,10 @@ class InfoTest(unittest.TestCase):
                     ([folder], "config.json"),
                     (["text", "--set", "model.layer=2"], "model.layers"),
                     (["text", "--set", "model.layers=0"], "model.layers"),
-                    (["text", "--tflops", "0"], "--tflops")):
+                    (["text", "--tflops", "0"],
+                     "--tflops: a number above 0 is required, got '0'"),
+                    (["text", "--tflops", "x"],
+                     "--tflops: a number above 0 is required, got 'x'")):
                 run = info(*arguments)
                 self.assertEqual(run.stdout, "")
                 self.assertNotEqual(run.returncode, 0)

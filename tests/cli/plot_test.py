@@ -207,6 +207,17 @@ class ScriptTest(PlotTest):
             self.assertNotIn("set logscale",
                              self.script_of(self.losses(name, values)))
 
+    def test_a_single_point_is_one(self):
+        self.assertIn("with points ", self.script_of(self.losses("one", [3])))
+        self.assertIn("with lines ", self.script_of(self.losses("two", [3, 2])))
+
+    def test_the_file_has_the_same_name_in_all_commands(self):
+        run = self.losses("run", [3, 2])
+        for option in "--out", "--png":
+            out = self.root / f"{option}.png"
+            self.script_of(run, option, str(out))
+            self.assertTrue(out.exists())
+
     def test_smooths_many_points(self):
         self.assertNotIn("raw", self.script_of(self.losses("few", [1] * 99)))
         script = self.script_of(self.losses("many", [1, 2] * 100))
@@ -372,6 +383,34 @@ class AttentionTest(PlotTest):
         self.assertTrue(all(i - 16 < j < i
                             for i, j in self.attended(by_bucket)))
         self.assertFalse(all(i - 16 < j for i, j in self.attended(natural)))
+
+    def test_a_successor_head_reads_what_comes_after_its_keys(self):
+        run = self.trained("run", "lsh.rounds=1",
+                           "model.successor_fraction=0.5")
+        pairs = {}
+        for head in "1", "2":  # the first one has successor values
+            script = self.script_of(run, "--attention", "--head", head)
+            natural = self.attended(self.matrix(script, "natural"))
+            by_bucket = self.attended(self.matrix(script, "sorted"))
+            self.assertEqual(len(natural), len(by_bucket))
+            self.assertEqual("after the key" in script, head == "1")
+            pairs[head] = natural
+        self.assertTrue(all(1 <= j <= i for i, j in pairs["1"]))
+        self.assertTrue(all(0 <= j < i for i, j in pairs["2"]))
+        self.assertTrue(any(j == i for i, j in pairs["1"]))  # found i - 1
+
+    def test_an_exported_model_attends_and_has_no_curves(self):
+        run = self.trained("run")
+        model = str(self.root / "model")
+        exported = subprocess.run([PROGRAM, "export", run, "--out", model],
+                                  capture_output=True, text=True)
+        self.assertEqual(exported.returncode, 0, exported.stderr)
+        script = self.script_of(model, "--attention", "--threads", "1")
+        self.assertEqual(len(self.matrix(script, "natural")), 64)
+        refused = self.plot(model)
+        self.assertEqual((refused.returncode, refused.stderr), (
+            1, f"reformer: {model}: a model alone has no curves, its run has "
+            "them; --attention draws what it attends to\n"))
 
     def test_a_round_shows_only_what_it_found(self):
         run = self.trained("run", "lsh.rounds=4")

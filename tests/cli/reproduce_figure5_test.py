@@ -99,6 +99,9 @@ class Figure5Test(ReproduceTest):
                 json.dumps({**row, key: value}) + "\n")
             self.assert_refused_with(self.reproduce("figure5", out),
                                      "costs.jsonl, line 1: is no measurement")
+        (out / "costs.jsonl").write_text(json.dumps({**row, "batch": 0}) + "\n")
+        self.assert_refused_with(self.reproduce("figure5", out),
+                                 "batch: a whole number from 1 to ")
 
     def assert_refused_with(self, run, words):
         self.assertEqual(run.returncode, 1)

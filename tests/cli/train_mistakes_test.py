@@ -84,7 +84,9 @@ class MistakesTest(unittest.TestCase):
         quick = ["--set", "train.steps=2"]
         self.assertEqual(train(self.out, *quick).returncode, 0)
         model = (self.out / "step-00000002/model.safetensors").read_bytes()
-        self.assert_refused(train(self.out, *quick), str(self.out), "--resume")
+        again = train(self.out, *quick)
+        self.assert_refused(again, str(self.out), "--resume")
+        self.assertEqual(again.stdout, "")
         self.assert_refused(train(self.out, "--resume", *quick), "CONFIG")
         self.assert_refused(
             reformer("train", "--resume", "--out", self.out, "--set",

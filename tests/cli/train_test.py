@@ -229,6 +229,41 @@ class RunsTest(unittest.TestCase):
         self.assertTrue(self.files(self.out()) == self.files(self.whole))
         self.assertTrue(self.losses(self.out()) == self.losses(self.whole))
 
+    def test_a_run_goes_on_at_another_rate(self):
+        begun = train(self.out(), "--set", "train.steps=3", "--set",
+                      "train.warmup=1")
+        self.assertEqual(begun.returncode, 0, begun.stderr)
+        first = self.out() / "step-00000003/model.safetensors"
+        before = tensors(first)
+        run = resume(self.out(), "--set", "train.steps=6", "--set",
+                     "train.learning_rate=1e-30")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual([step for step, _ in self.losses(self.out())],
+                         list(range(1, 7)))
+        last = self.out() / "step-00000006/model.safetensors"
+        self.assertTrue(tensors(last) == before)
+        run = resume(self.out(), "--set", "train.steps=7", "--set",
+                     "train.learning_rate=0.01")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        last = self.out() / "step-00000007/model.safetensors"
+        self.assertFalse(tensors(last) == before)
+
+    def test_a_run_ends_when_its_minutes_are_over(self):
+        """60 nanoseconds are, after any step."""
+        run = train(self.out(), "--set", "train.minutes=1e-9")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("done after step 1 in ", run.stdout)
+        self.assertEqual([step for step, _ in self.evaluations(self.out())],
+                         [1])
+        self.assertTrue((self.out() / "step-00000001").exists())
+        run = resume(self.out())
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("done already, after step 1: nothing to do", run.stdout)
+        run = resume(self.out(), "--set", "train.minutes=0", "--set",
+                     "train.steps=4")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("done after step 4 in ", run.stdout)
+
     def test_other_threads_are_a_warning(self):
         process = self.started(step=50)
         process.kill()

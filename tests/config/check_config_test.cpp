@@ -32,17 +32,17 @@ TEST(CheckConfig, SizesAndCountsHaveRanges) {
         "train.accumulate", "train.keep", "train.log_every"}) {
     EXPECT_EQ(check_error_of({std::string(key) + "=0"}),
               std::string(key) +
-                  ": an integer from 1 to 2147483647 is required, got 0");
+                  ": a whole number from 1 to 2147483647 is required, got 0");
   }
   for (const char* key :
        {"model.feed_forward_chunk", "model.loss_chunk", "lsh.local_window",
         "train.seed", "train.warmup", "train.evaluate_every",
         "train.evaluate_batches", "train.checkpoint_every"}) {
     expect_contains(check_error_of({std::string(key) + "=-1"}),
-                    std::string(key) + ": an integer from 0 to ");
+                    std::string(key) + ": a whole number from 0 to ");
   }
   expect_contains(check_error_of({"train.length=2147483648"}),
-                  "train.length: an integer from 1 to 2147483647");
+                  "train.length: a whole number from 1 to 2147483647");
   EXPECT_EQ(check_error_of({"train.seed=9223372036854775807"}), "no error");
 }
 
@@ -50,9 +50,10 @@ TEST(CheckConfig, RanksThatShareSequencesHaveHeadsAndPositionsEach) {
   EXPECT_EQ(check_error_of({"model.heads=4", "train.sequence_parallel=4",
                             "train.length=64"}),
             "no error");
-  EXPECT_EQ(check_error_of({"model.heads=4", "train.sequence_parallel=5"}),
-            "train.sequence_parallel: an integer from 1 to 4 is required, got "
-            "5");
+  EXPECT_EQ(
+      check_error_of({"model.heads=4", "train.sequence_parallel=5"}),
+      "train.sequence_parallel: a whole number from 1 to 4 is required, got "
+      "5");
   EXPECT_EQ(check_error_of({"train.length=64", "train.sequence_parallel=3"}),
             "train.sequence_parallel: a divisor of train.length = 64 is "
             "required, got 3");
@@ -71,7 +72,7 @@ TEST(CheckConfig, RanksThatShareSequencesHaveHeadsAndPositionsEach) {
 // Beyond what can be counted, or what any machine has.
 TEST(CheckConfig, SizesThatAreTooLargeTogetherAreErrors) {
   EXPECT_EQ(check_error_of({"model.layers=2147483647"}),
-            "model.layers: an integer from 1 to 1048576 is required, got "
+            "model.layers: a whole number from 1 to 1048576 is required, got "
             "2147483647");
   expect_contains(
       check_error_of({"model.layers=1048576", "model.d_ff=2147483647"}),
@@ -160,7 +161,7 @@ TEST(CheckConfig, AnEncoderIsForTranslationAlone) {
   expect_contains(check_error_of({"model.encoder_layers=2"}),
                   "model.encoder_layers: 0 is required by text");
   expect_contains(check_error_of({"model.encoder_layers=-1"}),
-                  "model.encoder_layers: an integer from 0");
+                  "model.encoder_layers: a whole number from 0");
   expect_contains(check_error_of({toy, "model.encoder_layers=1",
                                   "model.encoder_attention=full,lsh"}),
                   "model.encoder_attention: at most model.encoder_layers = 1");
@@ -311,7 +312,7 @@ TEST(CheckConfig, HeadsDivideTheModelUnlessTheirSizeIsGiven) {
   expect_contains(check_error_of({"model.heads=1"}), "512 / 1 = 512");
   for (const char* size : {"7", "257", "-8"}) {
     expect_contains(check_error_of({std::string("model.d_head=") + size}),
-                    "model.d_head: an integer from 8 to 256 is required");
+                    "model.d_head: a whole number from 8 to 256 is required");
   }
 }
 
@@ -328,8 +329,9 @@ TEST(CheckConfig, AxialPositionsFitTheModelAndTheLength) {
   expect_contains(axial("64,64", "128,128"), "model.d_model = 512 is required");
   expect_contains(axial("64,63", "128,384"),
                   "at least train.length = 4096 is required, got 4032");
-  expect_contains(axial("0,4096", "128,384"), "model.axial_shape: an integer");
-  expect_contains(axial("1,4096", "0,512"), "model.axial_dims: an integer");
+  expect_contains(axial("0,4096", "128,384"),
+                  "model.axial_shape: a whole number");
+  expect_contains(axial("1,4096", "0,512"), "model.axial_dims: a whole number");
 }
 
 TEST(CheckConfig, TheTaskFitsTheModel) {
@@ -340,7 +342,7 @@ TEST(CheckConfig, TheTaskFitsTheModel) {
   expect_contains(check_error_of({duplication, "model.vocabulary=127"}),
                   "task.alphabet + 1 = 128 is required, got 127");
   expect_contains(check_error_of({duplication, "task.alphabet=0"}),
-                  "task.alphabet: an integer from 1");
+                  "task.alphabet: a whole number from 1");
   for (const char* length : {"train.length=2", "train.length=65"}) {
     expect_contains(check_error_of({duplication, length}),
                     "train.length: an even number of at least 4");
@@ -352,7 +354,7 @@ TEST(CheckConfig, WithoutATaskAnyVocabularyIsPossible) {
   const std::string none = "task.name=none";
   EXPECT_EQ(check_error_of({none, "model.vocabulary=16"}), "no error");
   expect_contains(check_error_of({none, "model.vocabulary=1"}),
-                  "model.vocabulary: an integer from 2");
+                  "model.vocabulary: a whole number from 2");
 }
 
 TEST(CheckConfig, RecallHasAsManyKeysAsPairs) {
@@ -366,9 +368,9 @@ TEST(CheckConfig, RecallHasAsManyKeysAsPairs) {
   expect_contains(error({"model.vocabulary=199"}),
                   "model.vocabulary: at least 2 task.alphabet = 200");
   expect_contains(error({"task.alphabet=1"}),
-                  "task.alphabet: an integer from 2");
+                  "task.alphabet: a whole number from 2");
   expect_contains(error({"task.key_length=0"}),
-                  "task.key_length: an integer from 1 to 64");
+                  "task.key_length: a whole number from 1 to 64");
   EXPECT_EQ(error({"train.length=6"}), "no error");
   expect_contains(error({"train.length=5"}),
                   "train.length: at least 6, two keys with their values");

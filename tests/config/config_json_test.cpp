@@ -129,19 +129,20 @@ TEST(ConfigJson, AWrongTypeIsAnErrorThatNamesWhatIsRequired) {
     EXPECT_EQ(error_of([&] { from(json); }), "x.json: " + what);
   };
   required(R"({"model": {"layers": "3"}})",
-           "model.layers: an integer is required, got \"3\"");
+           "model.layers: a whole number is required, got \"3\"");
   required(R"({"model": {"layers": 2.5}})",
-           "model.layers: an integer is required, got 2.5");
+           "model.layers: a whole number is required, got 2.5");
   required(R"({"train.seed": 9223372036854775808})",
-           "train.seed: an integer is required, got 9223372036854775808");
+           "train.seed: a whole number is required, got 9223372036854775808");
   required(R"({"train": {"clip": true}})",
            "train.clip: a number is required, got true");
   required(R"({"lsh": {"causal": 1}})",
            "lsh.causal: true or false is required, got 1");
   required(R"({"task": {"data": null}})",
            "task.data: a string is required, got null");
-  required(R"({"model": {"axial_shape": [1, "2"]}})",
-           "model.axial_shape: a list of integers is required, got [1,\"2\"]");
+  required(
+      R"({"model": {"axial_shape": [1, "2"]}})",
+      "model.axial_shape: a list of whole numbers is required, got [1,\"2\"]");
   required(R"({"lsh": {"window": 3}})",
            "lsh.window: one of chunk, trailing is required, got 3");
   required(R"({"lsh": {"window": "wide"}})",
@@ -149,7 +150,7 @@ TEST(ConfigJson, AWrongTypeIsAnErrorThatNamesWhatIsRequired) {
   required(R"({"model": 3})",
            "model: an object of settings is required, got 3");
   required(R"({"model": {"layers": {"x": 1}}})",
-           "model.layers: an integer is required, got {\"x\":1}");
+           "model.layers: a whole number is required, got {\"x\":1}");
   required("[]", "an object of settings is required, got []");
 }
 
@@ -182,7 +183,7 @@ TEST(ConfigJson, DepthsThatNoConfigHasAreErrors) {
   const std::string lists = deep + std::string(100000, ']');
   expect_contains(
       error_of([&] { set_config_value(config, "model.layers=" + lists); }),
-      "model.layers: an integer is required, got \"[[[");
+      "model.layers: a whole number is required, got \"[[[");
 }
 
 TEST(ConfigJson, AMistakenFileIsNotShownWhole) {

@@ -48,9 +48,9 @@ TEST(SetConfigValue, MistakesAreErrors) {
   EXPECT_EQ(error("model.layer=3"),
             "unknown key 'model.layer', the nearest is model.layers");
   EXPECT_EQ(error("model.layers=3x"),
-            "model.layers: an integer is required, got \"3x\"");
+            "model.layers: a whole number is required, got \"3x\"");
   EXPECT_EQ(error("model.layers="),
-            "model.layers: an integer is required, got \"\"");
+            "model.layers: a whole number is required, got \"\"");
   EXPECT_EQ(error("model.axial_shape=64;64"),
             "model.axial_shape: a list of integers is required, got \"64;64\"");
   expect_contains(error("model=3"), "unknown key 'model'");

@@ -98,7 +98,7 @@ struct Attention {
             const std::vector<int64_t>& counts) {
     const auto buckets = here(texts.buckets);
     cache.append(here(k), here(texts.v), counts,
-                 cache.config().marks > 0 ? buckets : at::Tensor());
+                 cache.config().rounds > 0 ? buckets : at::Tensor());
     members.append(buckets, std::vector<int64_t>(counts.size(), 0), counts);
   }
   at::Tensor step(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

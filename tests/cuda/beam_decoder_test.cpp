@@ -1,4 +1,4 @@
-// The judges of tests/generate/beam_decoder_test.cpp, on a GPU.
+// The checks of tests/generate/beam_decoder_test.cpp, on a GPU.
 #include "reformer/generate/beam_decoder.h"
 
 #include <gtest/gtest.h>

@@ -47,8 +47,8 @@ TEST_F(CudaBlockGradients, GradientsAreAutogradsForEveryBlock) {
   }
 }
 
-// Where elements are rounded, other kernels run than in float32. Judged as fast
-// code is: twice the error of autograd in the same precision.
+// Where elements are rounded, other kernels run than in float32. The tolerance
+// of fast code: twice the error of autograd in the same precision.
 TEST_F(CudaBlockGradients, RoundedGradientsAreAsExactAsAutogradsForEveryBlock) {
   for (const char* block : {"reversible", "stored", "residual"}) {
     for (const double dropout : {0.0, 0.1}) {

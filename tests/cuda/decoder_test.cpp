@@ -1,4 +1,4 @@
-// The judges of tests/generate/decoder_test.cpp, on a GPU.
+// The checks of tests/generate/decoder_test.cpp, on a GPU.
 #include "reformer/generate/decoder.h"
 
 #include <gtest/gtest.h>

@@ -173,7 +173,7 @@ struct DeviceProblem {
   DeviceArray<T> output, d_q, d_k, d_v;
   DeviceArray<float> lse, softmax;
   DeviceArray<char> workspace;
-  cuda::IntervalAttentionGradArgs<T> args{};
+  IntervalAttentionGradArgs<T> args{};
 };
 
 }  // namespace reformer::kernels

@@ -15,7 +15,7 @@
 
 #include "reformer/config/bucket_count.h"
 #include "reformer/kernels/bucket_sort.h"
-#include "reformer/kernels/cuda/interval_attention/interval_attention.h"
+#include "reformer/kernels/interval_attention.h"
 #include "reformer/kernels/lsh_buckets.h"
 #include "reformer/kernels/lsh_intervals.h"
 #include "reformer/kernels/lsh_rotations.h"

@@ -1,4 +1,5 @@
-// Judges what interval attention computed: in float64 on the same buckets.
+// The tolerance of interval attention, and its reference in float64 on the same
+// buckets.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -10,6 +10,7 @@
 #include "reformer/train/trainer.h"
 #include "tests/io/temporary_folder.h"
 #include "tests/support/duplication_config.h"
+#include "tests/support/latest_checkpoint.h"
 
 namespace reformer {
 namespace {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// As on the CPU, whose are judged by a sort: the same tokens, and
+// As on the CPU, whose reference is a sort: the same tokens, and
 // log-probabilities but for rounding.
 void expect_as_on_cpu(const at::Tensor& logits, int64_t k, int64_t besides) {
   const auto expected = top_tokens(logits, k, besides);

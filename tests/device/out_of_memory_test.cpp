@@ -38,5 +38,18 @@ TEST(OutOfMemory, IsNothingElse) {
   EXPECT_FALSE(is_out_of_memory(c10::IndexError({}, "index out of range")));
 }
 
+// A GPU that is full for a moment would pass for one without cuDNN for good.
+TEST(OutOfMemory, IsNoWantOfSupport) {
+  EXPECT_TRUE(is_supported([] {}));
+  EXPECT_FALSE(is_supported([] {
+    throw c10::Error({}, "No available kernel. Aborting execution.");
+  }));
+  EXPECT_THROW(
+      is_supported([] { throw c10::Error({}, "CUDA error: out of memory"); }),
+      c10::Error);
+  EXPECT_THROW(is_supported([] { throw c10::OutOfMemoryError({}, ""); }),
+               c10::OutOfMemoryError);
+}
+
 }  // namespace
 }  // namespace reformer

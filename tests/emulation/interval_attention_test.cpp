@@ -1,4 +1,4 @@
-// The GPU's interval attention on the host, judged as on a GPU
+// The GPU's interval attention on the host, with the tolerance of a GPU
 // (tests/cuda/interval_attention_test.cpp), and under every schedule the same.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// What judges BeamCache, on any device: the whole pass of every hypothesis.
+// The reference of BeamCache, on any device: the whole pass of every
+// hypothesis.
 #pragma once
 
 #include <ATen/TensorOperators.h>

@@ -1,4 +1,4 @@
-// What judges a beam decoder, on any device: the whole pass of every
+// The reference of a beam decoder, on any device: the whole pass of every
 // hypothesis.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What judges a decoder, on any device: the whole pass of the same model.
+// The reference of a decoder, on any device: the whole pass of the same model.
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>

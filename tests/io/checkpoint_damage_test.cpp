@@ -10,6 +10,7 @@
 #include "reformer/io/checkpoint_state.h"
 #include "reformer/io/safetensors.h"
 #include "tests/io/checkpoint_fixture.h"
+#include "tests/support/latest_checkpoint.h"
 
 namespace reformer {
 namespace {

@@ -11,6 +11,7 @@
 #include "tests/io/checkpoint_support.h"
 #include "tests/io/file_support.h"
 #include "tests/io/temporary_folder.h"
+#include "tests/support/latest_checkpoint.h"
 
 namespace reformer {
 

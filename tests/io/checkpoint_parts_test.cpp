@@ -9,6 +9,7 @@
 
 #include "reformer/io/safetensors.h"
 #include "tests/io/checkpoint_fixture.h"
+#include "tests/support/latest_checkpoint.h"
 
 namespace reformer {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "reformer/config/config_json.h"
 #include "tests/io/checkpoint_fixture.h"
+#include "tests/support/latest_checkpoint.h"
 
 namespace reformer {
 namespace {
@@ -190,7 +191,7 @@ TEST_F(CheckpointTest, OpensWhileTheRunGoesOn) {
   });
   int64_t before = 0;
   while (!done) {
-    const int64_t step = latest();
+    const int64_t step = load_latest_model(run_)->step;
     EXPECT_GE(step, before);
     before = step;
     EXPECT_GE(best(), 1);

@@ -4,6 +4,7 @@
 
 #include "reformer/io/checkpoint.h"
 #include "tests/io/checkpoint_fixture.h"
+#include "tests/support/latest_checkpoint.h"
 
 namespace reformer {
 namespace {

@@ -97,8 +97,8 @@ TEST_P(Gradients, AreAutogradsWithoutDropout) {
   }
 }
 
-// Judged as fast code is: the error may be twice that of autograd in the same
-// precision. The float64 model has the same parameters and buckets.
+// The tolerance of fast code: the error may be twice that of autograd in the
+// same precision. The float64 model has the same parameters and buckets.
 TEST_P(Gradients, AreAsExactAsAutogradsInFloat32) {
   LanguageModel model(config());
   shake(model, 0.05);

@@ -5,7 +5,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "reformer/generate/attend_next_cpu.h"
+#include "reformer/generate/attend_next.h"
 #include "reformer/ops/lsh_buckets.h"
 #include "reformer/ops/lsh_rotations.h"
 #include "tests/support/cases.h"
@@ -42,7 +42,7 @@ TEST(OddViews, AreRememberedAsTheirCopies) {
     cache.append(x, x, {37, 20});
     AttendedPositions all;
     all.ranges = {{0, 37}, {0, 20}};
-    return attend_next_cpu(x.narrow(2, 5, 1), cache, all);
+    return attend_next(x.narrow(2, 5, 1), cache, all);
   };
   for (const auto& view : odd_views()) {
     const auto x = view.of(numbers);

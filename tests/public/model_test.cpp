@@ -149,7 +149,7 @@ TEST(Model, SaysWhatIsWrongWithOptions) {
   EXPECT_EQ(made_with([](auto& o) { o.vocabulary = 2; }), "no error");
   EXPECT_EQ(made_with([](auto& o) {
               o.vocabulary = 1;
-            }).rfind("model.vocabulary: an integer from 2", 0),
+            }).rfind("model.vocabulary: a whole number from 2", 0),
             0u);
   EXPECT_NE(made_with([](auto& o) { o.heads = 3; }), "no error");
   EXPECT_NE(made_with([](auto& o) { o.attention = "no such"; }), "no error");

@@ -59,7 +59,7 @@ struct LshCase {
   AttentionInputs inputs() const;
 };
 
-// The cover that LSH attention is judged over.
+// The cases that LSH attention is tested over.
 std::vector<LshCase> lsh_cases();
 
 // Runs `body` with each instruction set that this machine has, then restores

@@ -1,5 +1,5 @@
-// The rule by which a fast operation is judged, for its output, log-sum-exp
-// and all gradients at once.
+// The tolerance of a fast operation against its reference, for its output,
+// log-sum-exp and all gradients at once.
 #pragma once
 
 #include <ATen/core/Tensor.h>

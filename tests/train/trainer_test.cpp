@@ -16,6 +16,7 @@
 #include "reformer/io/metrics.h"
 #include "tests/io/file_support.h"
 #include "tests/io/temporary_folder.h"
+#include "tests/support/latest_checkpoint.h"
 
 namespace reformer {
 namespace {

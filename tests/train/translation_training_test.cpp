@@ -12,6 +12,7 @@
 #include "reformer/train/trainer.h"
 #include "tests/io/file_support.h"
 #include "tests/io/temporary_folder.h"
+#include "tests/support/latest_checkpoint.h"
 
 namespace reformer {
 namespace {

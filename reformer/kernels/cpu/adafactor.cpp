@@ -25,7 +25,7 @@ constexpr int64_t kLeastRows = 16;
 template <class T>
 class MatrixUpdate {
  public:
-  explicit MatrixUpdate(const AdafactorCpuArgs<T>& x)
+  explicit MatrixUpdate(const AdafactorArgs<T>& x)
       : x_(x),
         block_rows_(std::max(kLeastRows, kChunkElements / x.columns)),
         blocks_(ceil_div(x.rows, block_rows_)),
@@ -158,7 +158,7 @@ class MatrixUpdate {
     }
   }
 
-  const AdafactorCpuArgs<T>& x_;
+  const AdafactorArgs<T>& x_;
   int64_t block_rows_;
   int64_t blocks_;                 // of one matrix
   std::vector<T> row_factors_;     // [matrices, rows]
@@ -203,7 +203,7 @@ void update_vector(int64_t n, double beta2, double rate, T* w, const T* g,
 }
 
 template <class T>
-void update(const AdafactorCpuArgs<T>& x) {
+void update(const AdafactorArgs<T>& x) {
   if (x.r != nullptr) {
     MatrixUpdate<T>(x).run();
   } else {
@@ -213,7 +213,7 @@ void update(const AdafactorCpuArgs<T>& x) {
 
 }  // namespace
 
-void adafactor(const AdafactorCpuArgs<float>& args) { update(args); }
-void adafactor(const AdafactorCpuArgs<double>& args) { update(args); }
+void adafactor(const AdafactorArgs<float>& args) { update(args); }
+void adafactor(const AdafactorArgs<double>& args) { update(args); }
 
 }  // namespace reformer::kernels::cpu

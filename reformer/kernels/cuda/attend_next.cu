@@ -80,9 +80,9 @@ __device__ void join_pages(const AttendNextArgs<T>& args, const NextHead& own) {
     write_value(args.v.head(own.row, own.head), d, lane, pages, own.head,
                 beside);
   }
-  for (int64_t mark = lane; mark < pages.shape.marks; mark += 32) {
-    pages.marks(own.head, own.position)[mark] =
-        args.buckets[own.row_head * pages.shape.marks + mark];
+  for (int64_t round = lane; round < pages.shape.rounds; round += 32) {
+    pages.buckets(own.head, own.position)[round] =
+        args.buckets[own.row_head * pages.shape.rounds + round];
   }
 }
 

@@ -37,9 +37,9 @@ __global__ void append_keys_kernel(
     write_value(v, d, lane, pages, head, position);
   }
   if (args.buckets == nullptr) return;
-  for (int64_t mark = lane; mark < pages.shape.marks; mark += 32) {
-    pages.marks(head, position)[mark] =
-        args.buckets[(row_head * pages.shape.marks + mark) * args.length + i];
+  for (int64_t round = lane; round < pages.shape.rounds; round += 32) {
+    pages.buckets(head, position)[round] =
+        args.buckets[(row_head * pages.shape.rounds + round) * args.length + i];
   }
 }
 

@@ -113,10 +113,10 @@ class SeenPart {
     if (members_ == nullptr) return static_cast<int>(i);
     const int32_t p = members_[i % history_.window];
     if (p >= own_.range_begin) return -1;
-    const uint16_t* marks = pages_.marks(own_.head, p);
+    const uint16_t* buckets = pages_.buckets(own_.head, p);
     for (int r = 0; r < round_; ++r) {
       // A ring holds all of its bucket's members since its oldest.
-      if (p >= oldest_[r] && marks[r] == bucket_[r]) return -1;
+      if (p >= oldest_[r] && buckets[r] == bucket_[r]) return -1;
     }
     return p;
   }

@@ -73,7 +73,7 @@ __device__ float bound_of(float own, int k) {
 }
 
 // Where very many logits are equal: k times the first after the one before.
-__device__ void select_one_by_one(const CudaTopTokensArgs& args,
+__device__ void select_one_by_one(const TopTokensArgs& args,
                                   const float* logits, double log_sum,
                                   double* result) {
   __shared__ float values[kTopThreads];
@@ -111,7 +111,7 @@ __device__ void select_one_by_one(const CudaTopTokensArgs& args,
 }
 
 __global__ void __launch_bounds__(kTopThreads)
-    top_tokens_kernel(const __grid_constant__ CudaTopTokensArgs args) {
+    top_tokens_kernel(const __grid_constant__ TopTokensArgs args) {
   __shared__ float found[kMaxFound];
   __shared__ int found_tokens[kMaxFound];
   __shared__ int n_found;
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(kTopThreads)
 
 }  // namespace
 
-void top_tokens(const CudaTopTokensArgs& args, void* stream) {
+void top_tokens(const TopTokensArgs& args, void* stream) {
   constexpr const char* kName = "top_tokens";
   require(args.columns < (int64_t{1} << 30) && args.k <= kMaxTopTokens, kName,
           ": a vocabulary of less than 2^30 and up to ", kMaxTopTokens,

@@ -9,10 +9,10 @@
 #include "reformer/kernels/bucket_history.h"
 #include "reformer/kernels/bucket_sort.h"
 #include "reformer/kernels/counter_dropout.h"
-#include "reformer/kernels/cuda/interval_attention/interval_attention.h"
 #include "reformer/kernels/cuda_graph.h"
 #include "reformer/kernels/device.h"
 #include "reformer/kernels/embedding_gradient.h"
+#include "reformer/kernels/interval_attention.h"
 #include "reformer/kernels/interval_statistics.h"
 #include "reformer/kernels/key_value_pages.h"
 #include "reformer/kernels/layer_norm.h"
@@ -120,6 +120,6 @@ int64_t beam_attention_workspace(const BeamAttentionArgs<Bf16>&) { absent(); }
 void beam_attention(const BeamAttentionArgs<float>&, void*, void*) { absent(); }
 void beam_attention(const BeamAttentionArgs<Bf16>&, void*, void*) { absent(); }
 void beam_seen(const BeamSeenArgs&, void*) { absent(); }
-void top_tokens(const CudaTopTokensArgs&, void*) { absent(); }
+void top_tokens(const TopTokensArgs&, void*) { absent(); }
 
 }  // namespace reformer::kernels::cuda

@@ -1,7 +1,7 @@
 // Attention of one new position, one (row, head) at a time: collects the
 // positions that it sees, has their rows fetched as soon as it knows of them,
 // and reads each key and value once, from wherever it lies.
-#include "reformer/kernels/attend_next_cpu.h"
+#include "reformer/kernels/attend_next.h"
 
 #include <bit>
 
@@ -42,7 +42,7 @@ class PositionSet {
 template <class T>
 class Query {
  public:
-  Query(const AttendNextCpuArgs<T>& args, int64_t batch, int64_t head)
+  Query(const AttendNextArgs<T>& args, int64_t batch, int64_t head)
       : args_(args),
         pages_(args.pages.row(batch)),
         head_(head),
@@ -129,7 +129,7 @@ class Query {
     copy_row(sums, args_.d_head, args_.d_head, output_);
   }
 
-  const AttendNextCpuArgs<T>& args_;
+  const AttendNextArgs<T>& args_;
   const KeyValuePages<T> pages_;
   const int64_t head_;
   const int64_t own_position_;
@@ -144,7 +144,7 @@ class Query {
 };
 
 template <class T>
-int64_t attended_positions(const AttendNextCpuArgs<T>& args) {
+int64_t attended_positions(const AttendNextArgs<T>& args) {
   int64_t sum = 0;
   for (int64_t row = 0; row < args.batch; ++row) {
     sum += args.heads * (args.ranges[row].end - args.ranges[row].begin);
@@ -157,7 +157,7 @@ int64_t attended_positions(const AttendNextCpuArgs<T>& args) {
 }  // namespace
 
 template <class T>
-void attend_next(const AttendNextCpuArgs<T>& args) {
+void attend_next(const AttendNextArgs<T>& args) {
   // A few milliseconds of work. LSH attention of one text stays far below it,
   // and had better not wait for another core.
   constexpr int64_t kWorthwhile = 65536;
@@ -168,9 +168,9 @@ void attend_next(const AttendNextCpuArgs<T>& args) {
       });
 }
 
-template void attend_next(const AttendNextCpuArgs<float>&);
+template void attend_next(const AttendNextArgs<float>&);
 #ifndef __AVX2__  // float64 runs on the plain kernel alone
-template void attend_next(const AttendNextCpuArgs<double>&);
+template void attend_next(const AttendNextArgs<double>&);
 #endif
 
 }  // namespace reformer::kernels::cpu::REFORMER_ISA

@@ -108,7 +108,7 @@ inline Vector<float> exp2_of(Vector<float> x) {
   return x < -126.0f ? Vector<float>{} : p * scale;
 }
 
-// float64 serves as a judge: exactness matters, speed does not.
+// float64 serves as a reference: exactness matters, speed does not.
 inline Vector<double> exp2_of(Vector<double> x) {
   for (int lane = 0; lane < kLanes<double>; ++lane)
     x[lane] = std::exp2(x[lane]);

@@ -324,7 +324,7 @@ struct BackwardBlock {
     queries.without_self = head.shared;
     queries.earlier = earlier + warp_row + g;
     queries.earlier_rounds = p.round;
-    queries.stride = kAll;
+    queries.earlier_stride = kAll;
     queries.g = g;
     queries.t = t;
     return queries;

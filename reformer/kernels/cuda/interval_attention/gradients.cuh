@@ -291,7 +291,7 @@ struct OwnQueries {
   bool without_self;
   const Span* earlier;  // [earlier rounds, stride]: of row g
   int earlier_rounds;
-  int stride;
+  int earlier_stride;
   int g;
   int t;
 
@@ -321,35 +321,9 @@ struct OwnQueries {
                                         float (&dp)[2][4],
                                         const GradKeyTile& tile, int row,
                                         float first_key) const {
-    float visible[2][4];  // negative where the key is not for this query
-    const float from_centre[2] = {first_key - own[0].centre,
-                                  first_key - own[1].centre};
-#pragma unroll
-    for (int n = 0; n < 2; ++n) {
-#pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        visible[n][c] = own[c / 2].size -
-                        fabsf(from_centre[c / 2] + (16 * n + 2 * (c & 1)));
-      }
-    }
     const int column = row + 2 * t;
-    const float* places = tile.places + column;
-    const Span* old = earlier;
-#pragma unroll 2
-    for (int e = 0; e < earlier_rounds; ++e) {
-      const Span low = old[0];
-      const Span high = old[8];
-#pragma unroll
-      for (int n = 0; n < 2; ++n) {
-        const float2 there = *reinterpret_cast<const float2*>(places + 8 * n);
-        visible[n][0] = fminf(visible[n][0], low.outside(there.x));
-        visible[n][1] = fminf(visible[n][1], low.outside(there.y));
-        visible[n][2] = fminf(visible[n][2], high.outside(there.x));
-        visible[n][3] = fminf(visible[n][3], high.outside(there.y));
-      }
-      places += tile.stride;
-      old += stride;
-    }
+    float visible[2][4];
+    find_visible(visible, *this, tile, row, first_key);
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
       const float2 scale =

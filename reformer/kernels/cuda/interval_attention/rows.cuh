@@ -3,7 +3,7 @@
 #pragma once
 
 #include "reformer/kernels/cuda/interval_attention/fragments.cuh"
-#include "reformer/kernels/cuda/interval_attention/interval_attention.h"
+#include "reformer/kernels/interval_attention.h"
 
 namespace reformer::kernels::cuda {
 

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#include "reformer/kernels/cuda/interval_attention/interval_attention.h"
+#include "reformer/kernels/interval_attention.h"
 
 namespace reformer::kernels::cuda {
 

@@ -26,6 +26,48 @@ __device__ __forceinline__ float doubled(int place) {
   return static_cast<float>(2 * place);
 }
 
+// Of the 16 x 16 pairs of a warp's queries and of keys from the tile's `row`
+// on, as two fragments C: negative where the key is not for the query, outside
+// its interval in this round or within it in an earlier one, where the pair
+// counted.
+//   queries    own, earlier, earlier_rounds, earlier_stride, t as Queries' are
+//   tile       places and stride as KeyTile's are
+//   first_key  doubled place of the lane's first key
+template <class WarpQueries, class Tile>
+__device__ __forceinline__ void find_visible(float (&visible)[2][4],
+                                             const WarpQueries& queries,
+                                             const Tile& tile, int row,
+                                             float first_key) {
+  const float from_centre[2] = {first_key - queries.own[0].centre,
+                                first_key - queries.own[1].centre};
+#pragma unroll
+  for (int n = 0; n < 2; ++n) {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      visible[n][c] = queries.own[c / 2].size -
+                      fabsf(from_centre[c / 2] + (16 * n + 2 * (c & 1)));
+    }
+  }
+  const int column = row + 2 * queries.t;
+  const float* places = tile.places + column;
+  const Span* old = queries.earlier;
+#pragma unroll 2
+  for (int e = 0; e < queries.earlier_rounds; ++e) {
+    const Span low = old[0];
+    const Span high = old[8];
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      const float2 there = *reinterpret_cast<const float2*>(places + 8 * n);
+      visible[n][0] = fminf(visible[n][0], low.outside(there.x));
+      visible[n][1] = fminf(visible[n][1], low.outside(there.y));
+      visible[n][2] = fminf(visible[n][2], high.outside(there.x));
+      visible[n][3] = fminf(visible[n][3], high.outside(there.y));
+    }
+    places += tile.stride;
+    old += queries.earlier_stride;
+  }
+}
+
 // What rounds say of one row, on its way to the tables, a thread each. All of a
 // row's elements lie side by side: where they are aligned, 16 bytes come by one
 // load. Those of the first kAhead rounds are asked for by the constructor and

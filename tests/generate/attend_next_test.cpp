@@ -1,4 +1,4 @@
-#include "reformer/generate/attend_next_cpu.h"
+#include "reformer/generate/attend_next.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
@@ -120,7 +120,7 @@ at::Tensor plain(const Case& c, at::ScalarType type) {
   return output;
 }
 
-TEST(DecodeAttention, IsTheSoftmaxOverTheUnionOfRangeAndLists) {
+TEST(AttendNext, IsTheSoftmaxOverTheUnionOfRangeAndLists) {
   uint64_t seed = 0;
   for (const bool shared_qk : {true, false}) {
     for (const int64_t d_head : {8, 40, 64, 129, 256}) {
@@ -131,27 +131,25 @@ TEST(DecodeAttention, IsTheSoftmaxOverTheUnionOfRangeAndLists) {
                              exact.abs().max().item<double>();
       const auto cache = filled_cache(c, at::kFloat);
       for_each_instruction_set([&](const std::string& name) {
-        EXPECT_LE(max_error(attend_next_cpu(c.q, cache, c.attended), exact),
-                  bar)
+        EXPECT_LE(max_error(attend_next(c.q, cache, c.attended), exact), bar)
             << name << ", d_head " << d_head;
       });
-      const auto answer = attend_next_cpu(
-          c.q.to(at::kDouble), filled_cache(c, at::kDouble), c.attended);
+      const auto answer = attend_next(c.q.to(at::kDouble),
+                                      filled_cache(c, at::kDouble), c.attended);
       EXPECT_LE(max_error(answer, exact), 1e-12) << "d_head " << d_head;
     }
   }
 }
 
-TEST(DecodeAttention, WhoSeesNobodyAttendsToItself) {
+TEST(AttendNext, WhoSeesNobodyAttendsToItself) {
   auto c = make_case({5, 1100}, 16, /*shared_qk=*/true, 7);
   c.attended = {{{0, 0}, {3, 3}}, {}};
-  const auto output =
-      attend_next_cpu(c.q, filled_cache(c, at::kFloat), c.attended);
+  const auto output = attend_next(c.q, filled_cache(c, at::kFloat), c.attended);
   EXPECT_TRUE(output[0].equal(c.v[0].narrow(1, 4, 1)));
   EXPECT_TRUE(output[1].equal(c.v[1].narrow(1, 1099, 1)));
 }
 
-TEST(DecodeAttention, CachesOfLimitedReachForgetOnlyWhatIsBeyondIt) {
+TEST(AttendNext, CachesOfLimitedReachForgetOnlyWhatIsBeyondIt) {
   for (const int64_t reach : {3, 1024, 1030}) {
     auto c = make_case({5, 4000, 2047}, 16, /*shared_qk=*/true, 5);
     for (int64_t row = 0; row < c.batch(); ++row) {
@@ -161,32 +159,30 @@ TEST(DecodeAttention, CachesOfLimitedReachForgetOnlyWhatIsBeyondIt) {
     c.members.assign(c.members.size(), {});
     c.attended.lists.clear();
     const auto cache = filled_cache(c, at::kDouble, reach);
-    const auto output = attend_next_cpu(c.q.to(at::kDouble), cache, c.attended);
+    const auto output = attend_next(c.q.to(at::kDouble), cache, c.attended);
     EXPECT_LE(max_error(output, plain(c, at::kDouble)), 1e-12) << reach;
     c.attended.ranges[1].begin -= 1;
-    EXPECT_THROW(attend_next_cpu(c.q.to(at::kDouble), cache, c.attended),
-                 Error);
+    EXPECT_THROW(attend_next(c.q.to(at::kDouble), cache, c.attended), Error);
   }
 }
 
-TEST(DecodeAttention, LargeScoresDoNotOverflow) {
+TEST(AttendNext, LargeScoresDoNotOverflow) {
   auto c = make_case({300}, 16, /*shared_qk=*/true, 9);
   c.q.mul_(1e6);
-  const auto output =
-      attend_next_cpu(c.q, filled_cache(c, at::kFloat), c.attended);
+  const auto output = attend_next(c.q, filled_cache(c, at::kFloat), c.attended);
   EXPECT_LE(max_error(output, plain(c, at::kDouble)), 1e-5);
 }
 
-TEST(DecodeAttention, RefusesWhatDoesNotFit) {
+TEST(AttendNext, RefusesWhatDoesNotFit) {
   const auto c = make_case({5, 7}, 16, /*shared_qk=*/true, 3);
   const auto cache = filled_cache(c, at::kFloat);
   auto bad = c.attended;
   bad.ranges[0].end = 6;
-  EXPECT_THROW(attend_next_cpu(c.q, cache, bad), Error);
+  EXPECT_THROW(attend_next(c.q, cache, bad), Error);
   bad.ranges = {{0, 1}};
-  EXPECT_THROW(attend_next_cpu(c.q, cache, bad), Error);
-  EXPECT_THROW(attend_next_cpu(c.q.to(at::kDouble), cache, c.attended), Error);
-  EXPECT_THROW(attend_next_cpu(c.k, cache, c.attended), Error);
+  EXPECT_THROW(attend_next(c.q, cache, bad), Error);
+  EXPECT_THROW(attend_next(c.q.to(at::kDouble), cache, c.attended), Error);
+  EXPECT_THROW(attend_next(c.k, cache, c.attended), Error);
   KeyValueCache empty({1, kHeads, 16, /*shared_qk=*/true, at::kFloat});
   EXPECT_THROW(empty.append(c.k, c.v, {5, 7}), Error);
   EXPECT_THROW(empty.append(c.k.narrow(0, 0, 1), c.v.narrow(0, 0, 1), {8}),
