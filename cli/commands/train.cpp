@@ -18,7 +18,6 @@
 #include "reformer/io/checkpoint.h"
 #include "reformer/tasks/task_tokenizer.h"
 #include "reformer/train/trainer.h"
-#include "reformer/version.h"
 
 namespace reformer::cli {
 namespace {
@@ -152,7 +151,6 @@ TrainEnd run_train(const TrainOptions& options, Config config,
   RunPlace place{options.out, options.resume, device, options.allow_other_data};
   if (init) place.parameters = std::move(init->parameters);
   place.world = world;
-  place.facts = {{"version", version()}};
   busy.reset();
   const auto result = train(config, *task, place, stop, screen);
   screen.say(farewell(result, options.out));

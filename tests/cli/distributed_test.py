@@ -11,9 +11,16 @@ import tempfile
 import time
 import unittest
 
-from distributed_support import (CLEAN, KILLS, STEPS, TIMEOUT, TINY, Run,
-                                 as_mpirun, as_srun, as_torchrun, main,
+from distributed_support import (CLEAN, KILLS, MACHINE, STEPS, TIMEOUT, TINY,
+                                 Run, as_mpirun, as_srun, as_torchrun, main,
                                  program, resume, tensors_of, train)
+
+
+TINY_BENCH = MACHINE + ["--batch", "2"] + [
+    word for setting in (
+        "model.layers=1", "model.d_model=16", "model.heads=2",
+        "model.attention=local", "lsh.chunk_length=8",
+        f"distributed.timeout={TIMEOUT}") for word in ("--set", setting)]
 
 
 def address_space(pid):
@@ -21,6 +28,10 @@ def address_space(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     [line] = [line for line in status.splitlines() if "VmPeak" in line]
     return int(line.split()[1]) << 10
+
+
+def restarted(rank, size, port):
+    return dict(as_torchrun(rank, size, port), TORCHELASTIC_RESTART_COUNT=1)
 
 
 class DistributedTest(unittest.TestCase):
@@ -165,11 +176,7 @@ class DistributedTest(unittest.TestCase):
         run.wait_for(15)
         run.ranks[1].kill()
         run.finish(TIMEOUT + 60)
-        again = train(2, self.out(),
-                      launcher=lambda rank, size, port: dict(
-                          as_torchrun(rank, size, port),
-                          TORCHELASTIC_RESTART_COUNT=1))
-        self.assert_finished(again)
+        self.assert_finished(train(2, self.out(), launcher=restarted))
         self.assert_same_as_whole(self.out())
 
     def test_a_rank_that_hangs_ends_all(self):
@@ -217,15 +224,42 @@ class DistributedTest(unittest.TestCase):
         self.assertRegex(second[2], "reformer: rank 1: .*none")
         self.assertNotIn("reformer: ", first[2])
 
-    def test_ranks_that_differ_say_in_what(self):
-        run = Run(2, lambda rank: [
-            "train", "duplication", "--out", self.out(), *TINY, "--set",
-            f"train.seed={rank}"])
+    def assert_differ(self, run, sentence):
         first, second = run.finish(TIMEOUT + 60)
         self.assertEqual((first[0], second[0]), (1, 1))
-        self.assertIn("ranks must be alike in train.seed: rank 1 has 1, "
-                      "rank 0 0", first[2])
+        self.assertRegex(first[2], "reformer: rank 0: ranks must be alike in " +
+                         sentence)
         self.assertEqual(second[2], "")
+
+    def test_ranks_that_differ_say_in_what(self):
+        # Some of these say how ranks are to be connected.
+        for setting, values in (("train.seed", (0, 1)),
+                                ("train.sequence_parallel", (2, 1)),
+                                ("distributed.backend", ("auto", "gloo"))):
+            with self.subTest(setting=setting, values=values):
+                run = Run(2, lambda rank: [
+                    "train", "duplication", "--out", self.out(), *TINY, "--set",
+                    f"{setting}={values[rank]}"])
+                self.assert_differ(run, f"{setting}: rank 1 has {values[1]}, "
+                                   f"rank 0 {values[0]}\n")
+
+    def test_ranks_that_measure_other_steps_say_in_what(self):
+        for values, sentence in (
+                ((["--set", "model.d_ff=8"], ["--set", "model.d_ff=16"]),
+                 "model.d_ff: rank 1 has 16, rank 0 8"),
+                ((["--length", "16,32"], ["--length", "16,64"]),
+                 "--length: rank 1 has 16,64, rank 0 16,32"),
+                ((["--length", "16,32"],
+                  ["--length", "16,32", "--set", "train.length=16"]),
+                 "train.length: rank 1 has 16, rank 0 32"),
+                ((["--repeats", "1"], ["--repeats", "2"]),
+                 "--repeats: rank 1 has 2, rank 0 1"),
+                ((["--threads", "1"], ["--threads", "2"]),
+                 "threads: rank 1 has 2, rank 0 1")):
+            with self.subTest(sentence):
+                self.assert_differ(
+                    Run(2, lambda rank: ["bench", "train", *TINY_BENCH,
+                                         *values[rank]]), sentence)
 
     def test_ranks_with_other_data_say_so(self):
         files = [self.out().with_suffix(f".{rank}") for rank in (0, 1)]
