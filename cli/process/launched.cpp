@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/process/build_id.h"
 #include "cli/process/failure.h"
 #include "cli/process/machine.h"
 #include "reformer/device/device.h"
@@ -106,7 +107,8 @@ void run_as_rank(const Config& config, c10::Device device,
   world.watch(
       [](RankWatch& watch, const RankFault& fault) { end(watch, fault); });
   try {
-    world.require_alike({{"version", version()}});
+    world.require_alike(
+        {{"version", version()}, {"the program (its build id)", build_id()}});
     world.connect(config, device);
     body(&world);
     world.shut_down();

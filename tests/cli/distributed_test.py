@@ -6,6 +6,7 @@ import pathlib
 import random
 import resource
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -32,6 +33,18 @@ def address_space(pid):
 
 def restarted(rank, size, port):
     return dict(as_torchrun(rank, size, port), TORCHELASTIC_RESTART_COUNT=1)
+
+
+def with_another_build_id(path):
+    """A copy of the program, as if it were of another build."""
+    program_bytes = pathlib.Path(program()).read_bytes()
+    note = struct.pack("<III", 4, 20, 3) + b"GNU\0"
+    assert program_bytes.count(note) == 1
+    at = program_bytes.index(note) + len(note)
+    path.write_bytes(program_bytes[:at] + bytes(range(20)) +
+                     program_bytes[at + 20:])
+    path.chmod(0o755)
+    return path
 
 
 class DistributedTest(unittest.TestCase):
@@ -260,6 +273,15 @@ class DistributedTest(unittest.TestCase):
                 self.assert_differ(
                     Run(2, lambda rank: ["bench", "train", *TINY_BENCH,
                                          *values[rank]]), sentence)
+
+    def test_ranks_of_different_builds_say_so(self):
+        other = with_another_build_id(self.out())
+        run = Run(2, lambda rank: ["train", "duplication", "--out",
+                                   self.out().with_suffix(".run"), *TINY],
+                  programs=[program(), other])
+        self.assert_differ(run, "the program \\(its build id\\): rank 1 has "
+                           "000102030405060708090a0b0c0d0e0f10111213, rank 0 "
+                           "[0-9a-f]{40}\n")
 
     def test_ranks_with_other_data_say_so(self):
         files = [self.out().with_suffix(f".{rank}") for rank in (0, 1)]
