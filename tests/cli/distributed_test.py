@@ -5,6 +5,7 @@ import json
 import pathlib
 import random
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -191,6 +192,16 @@ class DistributedTest(unittest.TestCase):
         run.finish(TIMEOUT + 60)
         self.assert_finished(train(2, self.out(), launcher=restarted))
         self.assert_same_as_whole(self.out())
+
+    def test_torchruns_restart_takes_over_no_other_run(self):
+        shutil.copytree(self.whole, self.out())
+        run = train(2, self.out(), "--set", "train.seed=7", "--set",
+                    f"train.steps={STEPS + 10}", launcher=restarted)
+        first, second = run.finish(TIMEOUT + 60)
+        self.assertEqual((first[0], second[0]), (1, 1))
+        self.assertIn("already holds a run", first[2])
+        self.assertEqual(sorted(path.name for path in self.out().iterdir()),
+                         sorted(path.name for path in self.whole.iterdir()))
 
     def test_a_rank_that_hangs_ends_all(self):
         run = train(2, self.out(), "--set", "distributed.timeout=4")
