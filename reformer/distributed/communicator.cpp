@@ -69,8 +69,14 @@ at::Device Communicator::device() const { return worker_->place.device; }
 double Communicator::waited() const { return worker_->clock->waited; }
 
 double Communicator::waiting() const {
+  const double now = steady_seconds();
   const double since = worker_->clock->since;
-  return since == 0 ? 0 : steady_seconds() - since;
+  const double host = since == 0 ? 0 : now - since;
+  try {
+    return std::max(host, worker_->device_waits.waiting(now));
+  } catch (const std::exception&) {  // the device is lost: its rank will say so
+    return host;
+  }
 }
 
 void Communicator::set_timeout(double seconds) {

@@ -96,7 +96,8 @@ class Communicator {
   // Seconds that callers have waited for something pending so far.
   double waited() const;
 
-  // Seconds that somebody has waited by now; 0: nobody does.
+  // Seconds that somebody has waited by now, a caller or the device, whom
+  // callers of NCCL leave the waiting to; 0: nobody does.
   double waiting() const;
 
   // Of operations from here on.

@@ -187,6 +187,9 @@ void Communicator::Worker::perform(const Task& task) {
       task.ready.delay_current_stream();
       task.work(*this);
       end = DeviceEvent::now(place.device);
+      if (place.device.is_cpu()) return;  // it has ended
+      device_waits.add([ready = task.ready] { return ready.has_happened(); },
+                       [end] { return end.has_happened(); });
     });
   } catch (const Error&) {
     failure = std::current_exception();

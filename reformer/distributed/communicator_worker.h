@@ -18,6 +18,7 @@
 
 #include "reformer/device/device_event.h"
 #include "reformer/distributed/communicator.h"
+#include "reformer/distributed/device_waits.h"
 
 namespace reformer {
 
@@ -101,6 +102,7 @@ struct Communicator::Worker {
   bool ended = false;
 
   std::shared_ptr<WaitClock> clock = std::make_shared<WaitClock>();
+  DeviceWaits device_waits;
   std::atomic<int64_t> begun = 0;
   std::thread thread;
 };
