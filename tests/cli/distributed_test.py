@@ -2,6 +2,7 @@
 the same bytes twice, killed, hung, stopped, resumed on other numbers of ranks,
 and mistakes."""
 import json
+import os
 import pathlib
 import random
 import resource
@@ -16,6 +17,31 @@ import unittest
 from distributed_support import (CLEAN, KILLS, MACHINE, STEPS, TIMEOUT, TINY,
                                  Run, as_mpirun, as_srun, as_torchrun, main,
                                  program, resume, tensors_of, train)
+
+
+def connections(pid):
+    """The inodes of its sockets."""
+    found = []
+    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            name = os.readlink(link)
+        except FileNotFoundError:  # closed meanwhile
+            continue
+        if name.startswith("socket:"):
+            found.append(name[len("socket:["):-1])
+    return found
+
+
+def listening(pid):
+    """The addresses at which it does, as Linux writes them."""
+    own, found = connections(pid), []
+    for table in "tcp", "tcp6":
+        for line in pathlib.Path(f"/proc/net/{table}").read_text().split(
+                "\n")[1:-1]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in own:
+                found.append(fields[1].split(":")[0])
+    return found
 
 
 TINY_BENCH = MACHINE + ["--batch", "2"] + [
@@ -107,6 +133,20 @@ class DistributedTest(unittest.TestCase):
             out = self.out().with_suffix(f".{size}")
             self.assert_finished(train(size, out))
             self.assert_close_to_whole(out)
+
+    def test_on_one_machine_others_cannot_reach_the_store(self):
+        run = Run(1, lambda _: ["train", "duplication", "--out", self.out(),
+                                *TINY], launcher=lambda rank, size, port:
+                  as_torchrun(rank, 2, port))  # and waits for the other
+        [first] = run.ranks
+        try:
+            while not (places := listening(first.pid)):
+                self.assertIsNone(first.poll())
+                time.sleep(0.05)
+        finally:
+            first.kill()
+            first.communicate()
+        self.assertEqual(places, ["0100007F"])  # 127.0.0.1
 
     def test_a_plain_start_is_one_rank(self):
         done = subprocess.run(
