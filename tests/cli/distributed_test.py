@@ -32,6 +32,12 @@ def connections(pid):
     return found
 
 
+def c10d_threads(pid):
+    names = [task.read_text() for task in
+             pathlib.Path(f"/proc/{pid}/task").glob("*/comm")]
+    return [name for name in names if name.startswith(("pt_", "gloo"))]
+
+
 def listening(pid):
     """The addresses at which it does, as Linux writes them."""
     own, found = connections(pid), []
@@ -133,6 +139,26 @@ class DistributedTest(unittest.TestCase):
             out = self.out().with_suffix(f".{size}")
             self.assert_finished(train(size, out))
             self.assert_close_to_whole(out)
+
+    def test_a_plain_start_makes_no_connections(self):
+        forever = [*TINY, "--set", "train.steps=100000"]
+        plain = Run(1, lambda _: ["train", "duplication", "--out",
+                                  self.out().with_suffix(".plain"), *forever],
+                    launcher=lambda *_: {})
+        ranks = Run(2, lambda _: ["train", "duplication", "--out", self.out(),
+                                  *forever])
+        for run in plain, ranks:
+            run.wait_for(2)
+        try:
+            self.assertEqual(connections(plain.ranks[0].pid), [])
+            self.assertEqual(c10d_threads(plain.ranks[0].pid), [])
+            for rank in ranks.ranks:  # where both are found
+                self.assertNotEqual(connections(rank.pid), [])
+                self.assertNotEqual(c10d_threads(rank.pid), [])
+        finally:
+            for run in plain, ranks:
+                run.ranks[0].send_signal(signal.SIGTERM)
+                run.finish()
 
     def test_on_one_machine_others_cannot_reach_the_store(self):
         run = Run(1, lambda _: ["train", "duplication", "--out", self.out(),
@@ -250,10 +276,13 @@ class DistributedTest(unittest.TestCase):
         try:
             _, told = run.ranks[0].communicate(timeout=60)
         finally:
-            run.ranks[1].kill()
-            run.ranks[1].communicate()
+            run.ranks[1].send_signal(signal.SIGCONT)
         self.assertEqual(run.ranks[0].returncode, 1)
         self.assertRegex(told, "reformer: rank 0: rank 1 (was lost|hangs)")
+        # It finds out when it comes to itself.
+        _, (status, _, told) = run.finish(60)
+        self.assertEqual(status, 1)
+        self.assertRegex(told, "^reformer: rank 1: rank 0.* was lost\n$")
 
     def test_a_rank_out_of_memory_says_so_and_ends_all(self):
         # What a process needs for steps of a few bytes, and 512 MiB: too little
