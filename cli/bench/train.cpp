@@ -73,6 +73,7 @@ std::string train_row(const Config& config, at::Device device,
   json["captured"] = measured.captured;
   json["ranks"] = measured.ranks;
   json["rank_wait"] = measured.rank_wait;
+  json["sent_bytes"] = measured.sent_bytes;
   json["optimizer_bytes"] = measured.optimizer_bytes;
   return json.dump() + "\n";
 }

@@ -84,6 +84,8 @@ void Communicator::set_timeout(double seconds) {
       std::chrono::milliseconds(int64_t(seconds * 1000)));
 }
 
+int64_t Communicator::sent_bytes() const { return worker_->sent_bytes; }
+
 int64_t Communicator::begun() const { return worker_->begun; }
 
 Pending Communicator::submit(std::function<void(Worker&)> work) {
@@ -165,6 +167,7 @@ Pending Communicator::broadcast(std::vector<at::Tensor> tensors, int64_t from) {
         sent.copy_(all.narrow(0, at, n));
         std::vector<at::Tensor> list = {sent};
         worker.group->broadcast(list, options)->wait();
+        if (from == worker.place.rank) worker.count_sent(sent);
         all.narrow(0, at, n).copy_(sent);
       }
       if (!tensor.is_same(dense)) tensor.copy_(dense);

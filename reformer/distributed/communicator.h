@@ -109,6 +109,10 @@ class Communicator {
   // What it keeps by now. Nothing may be pending.
   int64_t scratch_bytes() const;
 
+  // Bytes that this rank has sent to others so far, as the algorithms count
+  // them: without the network's own, and without words with the store.
+  int64_t sent_bytes() const;
+
   // How many operations were begun, for whoever asks whether it goes on.
   int64_t begun() const;
 

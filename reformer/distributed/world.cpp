@@ -188,6 +188,12 @@ double World::waited() const {
   return sum;
 }
 
+int64_t World::sent_bytes() const {
+  int64_t sum = 0;
+  for (const auto* group : groups()) sum += group->sent_bytes();
+  return sum;
+}
+
 void World::shut_down() {
   if (sequence_) sequence_->shut_down();
   sums_->shut_down();

@@ -100,6 +100,9 @@ class World {
   // Seconds that this rank has waited for others so far.
   double waited() const;
 
+  // Bytes that it has sent to them (Communicator::sent_bytes).
+  int64_t sent_bytes() const;
+
   // All ranks end in order, each when all have come here.
   void shut_down();
 
