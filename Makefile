@@ -35,7 +35,7 @@ test-asan: setup  ## run the tests under address and undefined sanitizers
 
 test-tsan: setup  ## run what has threads under the thread sanitizer
 	$(configure) tsan
-	$(build) tsan --target kernel_tests model_tests
+	$(build) tsan --target kernel_tests model_tests distributed_tests
 	@ctest --preset tsan
 
 test-browser: setup  ## install Chromium, and test the page of `serve` in it

@@ -14,15 +14,24 @@ NVLINK, INFINIBAND = 450e9, 50e9  # bytes a second a GPU, each way, as sold
 MACHINE = 8  # GPUs
 
 
+def exchanged_bytes(tokens, sharing, width=WIDTH, layers=LAYERS,
+                    number=EXCHANGED_BYTES):
+    """What a rank sends between positions and heads, a step of a sequence."""
+    return (EXCHANGED * tokens / sharing * width * number * layers *
+            (sharing - 1) / sharing)
+
+
+def gradient_bytes(ranks, parameters=PARAMETERS):
+    """What a rank sends of gradients and their sums, a step."""
+    return 2 * GRADIENT_BYTES * parameters * (ranks - 1) / ranks
+
+
 def step(tokens, gpus, sharing):
     """Seconds: computing, exchanging, gradients that nothing hides."""
     computing = SECONDS_A_TOKEN * tokens / sharing
-    exchanged = (EXCHANGED * tokens / sharing * WIDTH * EXCHANGED_BYTES *
-                 LAYERS * (sharing - 1) / sharing)
     link = NVLINK if gpus <= MACHINE else INFINIBAND
-    gradients = (2 * GRADIENT_BYTES * PARAMETERS * (gpus - 1) / gpus) / link
-    return (computing, exchanged / NVLINK,
-            max(0, gradients - BACKWARD * computing))
+    return (computing, exchanged_bytes(tokens, sharing) / NVLINK,
+            max(0, gradient_bytes(gpus) / link - BACKWARD * computing))
 
 
 def main():

@@ -32,6 +32,10 @@ if(REFORMER_TSAN)
   add_link_options(-fsanitize=thread)
 endif()
 
+# A hash of the program in itself, by which ranks of different builds are told
+# apart (cli/process/build_id.h).
+add_link_options("LINKER:--build-id=sha1")
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")

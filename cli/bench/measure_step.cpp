@@ -60,7 +60,9 @@ StepMeasurement measure_step(const Config& config, at::Device device,
   const int64_t tokens = tokens_per_step(config);
   const int64_t steps =
       device.is_cpu() ? 1 : std::clamp<int64_t>((1 << 19) / tokens, 1, 10);
+  int64_t taken = 0;
   const auto take_steps = [&] {
+    taken += steps;
     StepGradients last;
     for (int64_t i = 0; i < steps; ++i) last = take_step();
     require(last.read().finite(), "the loss of a measured step is not finite");
@@ -68,11 +70,14 @@ StepMeasurement measure_step(const Config& config, at::Device device,
   };
   take_steps();
   StepMeasurement measured;
+  taken = 0;
   const double waited = world == nullptr ? 0 : world->waited();
+  const int64_t sent = world == nullptr ? 0 : world->sent_bytes();
   const Stopwatch watch;
   measured.step_s = median_seconds(repeats, take_steps) / double(steps);
   if (world != nullptr) {
     measured.ranks = world->ranks().size;
+    measured.sent_bytes = (world->sent_bytes() - sent) / taken;
     measured.rank_wait = (world->waited() - waited) / watch.seconds();
   }
   for (const auto& [name, value] : learner.optimizer().state()) {

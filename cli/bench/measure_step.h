@@ -20,6 +20,7 @@ struct StepMeasurement {
   int64_t ranks = 1;
   double rank_wait =
       0;  // share of the time in which this rank waits for others
+  int64_t sent_bytes = 0;       // a step, by this rank to others
   int64_t optimizer_bytes = 0;  // the state that this rank keeps
   std::string profile;          // where asked for
 };

@@ -15,6 +15,7 @@
 #include "reformer/config/config_library.h"
 #include "reformer/model/placement.h"
 #include "reformer/model/prediction.h"
+#include "reformer/train/rank_facts.h"
 
 namespace reformer::cli {
 namespace {
@@ -73,6 +74,7 @@ std::string train_row(const Config& config, at::Device device,
   json["captured"] = measured.captured;
   json["ranks"] = measured.ranks;
   json["rank_wait"] = measured.rank_wait;
+  json["sent_bytes"] = measured.sent_bytes;
   json["optimizer_bytes"] = measured.optimizer_bytes;
   return json.dump() + "\n";
 }
@@ -101,12 +103,27 @@ std::string train_head(const Config& config, at::Device device,
   return text.str();
 }
 
+// What ranks must be asked alike, besides the settings of each length.
+RankFacts facts_of(const TrainBench& options, at::Device device) {
+  std::string lengths;
+  for (const int64_t length : options.lengths) {
+    lengths += (lengths.empty() ? "" : ",") + std::to_string(length);
+  }
+  RankFacts facts{{"--length", lengths},
+                  {"--repeats", std::to_string(options.repeats)},
+                  {"--profile", options.profile ? "given" : ""}};
+  for (auto& fact : machine_facts(device)) facts.push_back(std::move(fact));
+  return facts;
+}
+
 void bench_lengths(const TrainBench& options, at::Device device,
                    const std::vector<int64_t>& lengths, World* world) {
+  if (world != nullptr) world->require_alike(facts_of(options, device));
   Report report(options.json);
   report.text(train_head(config_of(options, lengths.front()), device, world));
   for (const int64_t length : lengths) {
     const Config config = config_of(options, length);
+    if (world != nullptr) world->require_alike(setting_facts(config));
     report.progress("length " + std::to_string(config.train.length));
     const auto measured =
         measure_step(config, device, options.repeats, options.profile, world);

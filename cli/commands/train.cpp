@@ -18,7 +18,6 @@
 #include "reformer/io/checkpoint.h"
 #include "reformer/tasks/task_tokenizer.h"
 #include "reformer/train/trainer.h"
-#include "reformer/version.h"
 
 namespace reformer::cli {
 namespace {
@@ -151,19 +150,29 @@ TrainEnd run_train(const TrainOptions& options, Config config,
   RunPlace place{options.out, options.resume, device, options.allow_other_data};
   if (init) place.parameters = std::move(init->parameters);
   place.world = world;
-  place.facts = {{"version", version()}};
   busy.reset();
   const auto result = train(config, *task, place, stop, screen);
   screen.say(farewell(result, options.out));
   return result.end;
 }
 
+// Whether the run in --out is one that these words begin.
+bool is_begun(const TrainOptions& options) {
+  if (!holds_run(options.out)) return false;
+  Config config = resolved_config(options);
+  const Config begun = load_run_config(options.out);
+  if (!load_run_tokenizer(options.out).empty()) {  // which has said how many
+    config.model.vocabulary = begun.model.vocabulary;
+  }
+  return setting_facts(config) == setting_facts(begun);
+}
+
 // torchrun starts ranks once more with the same words when one of them failed:
-// the run that they began goes on.
+// the run that they began goes on, and no other.
 TrainOptions after_restart(TrainOptions options) {
   const std::string& attempt = launched_ranks().attempt;
   if (attempt.empty() || attempt == "0" || options.resume ||
-      !holds_run(options.out)) {
+      !is_begun(options)) {
     return options;
   }
   options.resume = true;

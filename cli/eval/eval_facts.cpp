@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "reformer/train/rank_facts.h"
-#include "reformer/version.h"
 
 namespace reformer::cli {
 namespace {
@@ -23,8 +22,7 @@ std::string given(bool flag) { return flag ? "given" : ""; }
 
 RankFacts eval_facts(const EvalOptions& options, const EvaluatedRun& run,
                      c10::Device device) {
-  RankFacts facts{{"version", version()},
-                  {"--split", options.split},
+  RankFacts facts{{"--split", options.split},
                   {"--rounds", listed(options.rounds)},
                   {"--batches", std::to_string(options.batches)},
                   {"--length", listed(options.lengths)},

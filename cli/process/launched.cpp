@@ -9,9 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/process/build_id.h"
 #include "cli/process/failure.h"
 #include "cli/process/machine.h"
 #include "reformer/device/device.h"
+#include "reformer/version.h"
 
 C10_DECLARE_int(caffe2_log_level);
 
@@ -100,12 +102,14 @@ void run_as_rank(const Config& config, c10::Device device,
   const Ranks& ranks = launched_ranks();
   if (!ranks.launched()) return body(nullptr);
   silence_libtorch();
-  sequence_parallel_of(config, ranks);
   const RankStore store(ranks, config.distributed.timeout);
-  World world(ranks, store, config, device);
+  World world(ranks, store, config.distributed.timeout);
   world.watch(
       [](RankWatch& watch, const RankFault& fault) { end(watch, fault); });
   try {
+    world.require_alike(
+        {{"version", version()}, {"the program (its build id)", build_id()}});
+    world.connect(config, device);
     body(&world);
     world.shut_down();
   } catch (...) {

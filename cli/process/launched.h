@@ -21,9 +21,10 @@ const Ranks& launched_ranks();
 std::string device_of_rank(const std::string& device);
 int threads_of_rank(int64_t threads);
 
-// Meets the ranks that were launched together, and calls body(world); with null
-// where nobody launched this process. When it returns or is interrupted, all
-// ranks have come to the same end.
+// Meets the ranks that were launched together, which must be of one program and
+// have one config, and calls body(world); with null where nobody launched this
+// process. When it returns or is interrupted, all ranks have come to the same
+// end.
 //
 // Where one of them fails, hangs or is lost, all processes end: with one
 // sentence, of the rank that failed or else of the first that is left; and at

@@ -1,5 +1,6 @@
 #include "reformer/device/device_event.h"
 
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -22,6 +23,14 @@ DeviceEvent DeviceEvent::now(c10::Device device) {
 
 void DeviceEvent::wait() const {
   if (event_) event_->synchronize();
+}
+
+// Under the guard, lest a thread that has never chosen a device makes a context
+// on the first one.
+bool DeviceEvent::has_happened() const {
+  if (!event_) return true;
+  const c10::DeviceGuard guard(event_->device());
+  return event_->query();
 }
 
 void DeviceEvent::delay_current_stream() const {

@@ -22,6 +22,9 @@ class DeviceEvent {
 
   void wait() const;  // the host
 
+  // Does not wait. From any thread.
+  bool has_happened() const;
+
   // What the current stream is asked for from here on waits.
   void delay_current_stream() const;
 

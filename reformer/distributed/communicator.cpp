@@ -69,14 +69,22 @@ at::Device Communicator::device() const { return worker_->place.device; }
 double Communicator::waited() const { return worker_->clock->waited; }
 
 double Communicator::waiting() const {
+  const double now = steady_seconds();
   const double since = worker_->clock->since;
-  return since == 0 ? 0 : steady_seconds() - since;
+  const double host = since == 0 ? 0 : now - since;
+  try {
+    return std::max(host, worker_->device_waits.waiting(now));
+  } catch (const std::exception&) {  // the device is lost: its rank will say so
+    return host;
+  }
 }
 
 void Communicator::set_timeout(double seconds) {
   worker_->group->setTimeout(
       std::chrono::milliseconds(int64_t(seconds * 1000)));
 }
+
+int64_t Communicator::sent_bytes() const { return worker_->sent_bytes; }
 
 int64_t Communicator::begun() const { return worker_->begun; }
 
@@ -159,6 +167,7 @@ Pending Communicator::broadcast(std::vector<at::Tensor> tensors, int64_t from) {
         sent.copy_(all.narrow(0, at, n));
         std::vector<at::Tensor> list = {sent};
         worker.group->broadcast(list, options)->wait();
+        if (from == worker.place.rank) worker.count_sent(sent);
         all.narrow(0, at, n).copy_(sent);
       }
       if (!tensor.is_same(dense)) tensor.copy_(dense);

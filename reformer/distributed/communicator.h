@@ -96,7 +96,8 @@ class Communicator {
   // Seconds that callers have waited for something pending so far.
   double waited() const;
 
-  // Seconds that somebody has waited by now; 0: nobody does.
+  // Seconds that somebody has waited by now, a caller or the device, whom
+  // callers of NCCL leave the waiting to; 0: nobody does.
   double waiting() const;
 
   // Of operations from here on.
@@ -107,6 +108,10 @@ class Communicator {
 
   // What it keeps by now. Nothing may be pending.
   int64_t scratch_bytes() const;
+
+  // Bytes that this rank has sent to others so far, as the algorithms count
+  // them: without the network's own, and without words with the store.
+  int64_t sent_bytes() const;
 
   // How many operations were begun, for whoever asks whether it goes on.
   int64_t begun() const;

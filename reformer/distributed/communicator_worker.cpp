@@ -110,10 +110,19 @@ void Communicator::Worker::all_to_all(at::Tensor to, at::Tensor from,
                                       std::vector<int64_t> to_counts,
                                       std::vector<int64_t> from_counts) {
   group->alltoall_base(to, from, to_counts, from_counts)->wait();
+  const auto rank = static_cast<size_t>(place.rank);
+  const int64_t kept =
+      from_counts.empty() ? from.numel() / place.size : from_counts[rank];
+  sent_bytes += (from.numel() - kept) * from.element_size();
 }
 
 void Communicator::Worker::all_gather(at::Tensor to, at::Tensor from) {
   group->_allgather_base(to, from)->wait();
+  count_sent(from);
+}
+
+void Communicator::Worker::count_sent(const at::Tensor& to_each_other) {
+  sent_bytes += (place.size - 1) * static_cast<int64_t>(to_each_other.nbytes());
 }
 
 void Communicator::Worker::sum(const std::vector<at::Tensor>& tensors,
@@ -187,6 +196,9 @@ void Communicator::Worker::perform(const Task& task) {
       task.ready.delay_current_stream();
       task.work(*this);
       end = DeviceEvent::now(place.device);
+      if (place.device.is_cpu()) return;  // it has ended
+      device_waits.add([ready = task.ready] { return ready.has_happened(); },
+                       [end] { return end.has_happened(); });
     });
   } catch (const Error&) {
     failure = std::current_exception();

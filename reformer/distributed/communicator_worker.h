@@ -18,6 +18,7 @@
 
 #include "reformer/device/device_event.h"
 #include "reformer/distributed/communicator.h"
+#include "reformer/distributed/device_waits.h"
 
 namespace reformer {
 
@@ -73,6 +74,7 @@ struct Communicator::Worker {
                   std::vector<int64_t> to_counts = {},
                   std::vector<int64_t> from_counts = {});
   void all_gather(at::Tensor to, at::Tensor from);
+  void count_sent(const at::Tensor& to_each_other);
 
   // Of `numel` elements in all. Each rank adds up a part of them, which it gets
   // from all, and gives it to all: as many bytes as a ring moves, in an order
@@ -101,7 +103,9 @@ struct Communicator::Worker {
   bool ended = false;
 
   std::shared_ptr<WaitClock> clock = std::make_shared<WaitClock>();
+  DeviceWaits device_waits;
   std::atomic<int64_t> begun = 0;
+  std::atomic<int64_t> sent_bytes = 0;
   std::thread thread;
 };
 

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -45,22 +46,74 @@ std::string own_address_towards(const addrinfo& to) {
   return found ? text_of(own) : "";
 }
 
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+// Where the store is; null: nowhere that `hints` allow, for the reason that
+// getaddrinfo gives.
+Addresses addresses_of(const Ranks& ranks, const addrinfo* hints,
+                       int* fault = nullptr) {
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(ranks.port);
+  const int status =
+      getaddrinfo(ranks.host.c_str(), port.c_str(), hints, &found);
+  if (fault != nullptr) *fault = status;
+  return {status == 0 ? found : nullptr, &freeaddrinfo};
+}
+
 // Hosts' names often lead to the loopback device, which other machines cannot
 // reach; the way to the store says which address they can.
 std::string address_for(const Ranks& ranks) {
-  addrinfo* found = nullptr;
-  const std::string port = std::to_string(ranks.port);
-  const int fault =
-      getaddrinfo(ranks.host.c_str(), port.c_str(), nullptr, &found);
-  require(fault == 0, "MASTER_ADDR: ", ranks.host,
+  int fault = 0;
+  const Addresses found = addresses_of(ranks, nullptr, &fault);
+  require(found != nullptr, "MASTER_ADDR: ", ranks.host,
           " is the name of no machine: ", gai_strerror(fault));
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found,
-                                                                 freeaddrinfo);
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
     const std::string address = own_address_towards(*one);
     if (!address.empty()) return address;
   }
   throw Error("MASTER_ADDR: no way leads from here to " + ranks.host);
+}
+
+bool is_loopback(const addrinfo& place) {
+  if (place.ai_family == AF_INET6) {
+    const auto& address =
+        reinterpret_cast<const sockaddr_in6*>(place.ai_addr)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(&address);
+  }
+  const auto& address =
+      reinterpret_cast<const sockaddr_in*>(place.ai_addr)->sin_addr;
+  return ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+// A socket that is bound there, for who serves the store to listen at; none
+// where that cannot be, which c10d will find as well and say.
+std::optional<int> bound_to(const addrinfo& place) {
+  const int file = socket(place.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (file < 0) return {};
+  const int yes = 1;
+  setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  if (bind(file, place.ai_addr, place.ai_addrlen) == 0) return file;
+  close(file);
+  return {};
+}
+
+// By itself c10d listens at all of the machine's addresses, and asks nobody who
+// he is. Where rank 0 has a name for its machine that leads to the machine
+// itself, that need not hold of the others' ("node1" in /etc/hosts): unless all
+// are here, only what is no name is believed.
+std::optional<int> loopback_socket(const Ranks& ranks) {
+  const bool all_here =
+      ranks.local_size >= ranks.size || ranks.host == "localhost";
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  if (!all_here) hints.ai_flags = AI_NUMERICHOST;
+  for (const int family : {AF_INET, AF_INET6}) {
+    hints.ai_family = family;
+    const Addresses found = addresses_of(ranks, &hints);
+    if (found == nullptr) continue;
+    return is_loopback(*found) ? bound_to(*found) : std::nullopt;
+  }
+  return {};
 }
 
 StorePointer connected(const Ranks& ranks, double timeout) {
@@ -68,6 +121,7 @@ StorePointer connected(const Ranks& ranks, double timeout) {
   options.port = static_cast<uint16_t>(ranks.port);
   options.isServer = ranks.first() && !ranks.agent_store;
   options.waitWorkers = false;
+  if (options.isServer) options.masterListenFd = loopback_socket(ranks);
   options.timeout = std::chrono::milliseconds(int64_t(timeout * 1000));
   const std::string place = ranks.host + ":" + std::to_string(ranks.port);
   try {

@@ -185,6 +185,13 @@ void RankWatch::look_at_next(double now) {
   }
 }
 
+// Of two that have begun as much the one that does not wait holds the other up:
+// its GPU may be stuck before what its host has asked for.
+bool RankWatch::is_behind(const Beat& beat, const Beat& other) {
+  if (beat.begun != other.begun) return beat.begun < other.begun;
+  return beat.waiting == 0 && other.waiting > 0;
+}
+
 void RankWatch::look_at_waiting() {
   const double waiting = progress_().waiting;
   if (waiting < kPatience * timeout_) return;
@@ -196,7 +203,7 @@ void RankWatch::look_at_waiting() {
     if (!text) return;  // it has not begun, or will be missed
     const Beat beat = Beat::of(*text);
     if (beat.busy != 0) return;
-    if (!behind || beat.begun < behind->begun) {
+    if (!behind || is_behind(beat, *behind)) {
       behind = beat;
       culprit = rank;
     }

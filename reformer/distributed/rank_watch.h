@@ -67,6 +67,7 @@ class RankWatch {
 
  private:
   struct Beat;
+  static bool is_behind(const Beat& beat, const Beat& other);
   void beat();   // a thread: words with the store
   void watch();  // a thread: time
   bool sleep(double seconds);

@@ -12,9 +12,13 @@ namespace {
 constexpr int64_t kMostRanks = 1 << 20;
 constexpr int64_t kDefaultPort = 29500;  // PyTorch's
 constexpr int64_t kLastPort = 65535;
-// Of Slurm's jobs, two of which may share a machine: by their number.
-constexpr int64_t kFirstJobPort = 20000;
-constexpr int64_t kJobPorts = 10000;
+// Of Slurm's steps, two of which may share a machine: by the numbers of job and
+// step. Jobs that run at a time have numbers that are near each other, and a
+// job's steps follow one another.
+constexpr int64_t kFirstStepPort = 20000;
+constexpr int64_t kStepPorts = 10000;
+constexpr int64_t kBetweenSteps = 101;
+constexpr int64_t kMostSlurm = int64_t{1} << 40;  // of its numbers
 
 class Variables {
  public:
@@ -67,8 +71,9 @@ std::optional<Names> names_in(const Variables& variables) {
                  mpi + "LOCAL_SIZE"};
   }
   // Of a step alone: in a batch script, too, there are SLURM_NTASKS and
-  // SLURM_PROCID, and the program that it starts is one.
-  if (variables.has("SLURM_STEP_NUM_TASKS")) {
+  // SLURM_PROCID, and the program that it starts is one. So are those that
+  // somebody starts in a step of one task, such as a shell.
+  if (variables.number_or("SLURM_STEP_NUM_TASKS", 1, kMostRanks, 1) > 1) {
     return Names{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
                  "SLURM_STEP_TASKS_PER_NODE"};
   }
@@ -93,10 +98,15 @@ std::string host_in(const Variables& variables, const Ranks& ranks) {
 }
 
 int64_t port_in(const Variables& variables) {
-  const int64_t job = variables.number_or("SLURM_JOB_ID", 0, INT64_MAX, -1);
-  return variables.number_or(
-      "MASTER_PORT", 1, kLastPort,
-      job < 0 ? kDefaultPort : kFirstJobPort + job % kJobPorts);
+  const auto number = [&](const char* name, int64_t otherwise) {
+    return variables.number_or(name, 0, kMostSlurm, otherwise);
+  };
+  const int64_t job = number("SLURM_JOB_ID", -1);
+  const int64_t step = number("SLURM_STEP_ID", 0);
+  const int64_t port =
+      kFirstStepPort + (job + kBetweenSteps * step) % kStepPorts;
+  return variables.number_or("MASTER_PORT", 1, kLastPort,
+                             job < 0 ? kDefaultPort : port);
 }
 
 }  // namespace

@@ -28,10 +28,10 @@ using Environment = std::function<const char*(const char* name)>;
 
 // From RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT (torchrun, and
 // whoever sets them by hand), else OMPI_COMM_WORLD_* (mpirun), else SLURM_* of
-// a step (srun). A start without any of them is one rank that was not launched.
-// MASTER_ADDR may be missing where all ranks are on this machine, and under
-// srun, whose first machine it is; MASTER_PORT likewise. Throws Error for
-// values that are impossible or missing.
+// a step of several tasks (srun). A start without any of them is one rank that
+// was not launched. MASTER_ADDR may be missing where all ranks are on this
+// machine, and under srun, whose first machine it is; MASTER_PORT likewise.
+// Throws Error for values that are impossible or missing.
 Ranks ranks_of(const Environment& environment);
 
 // The same of this process's environment.

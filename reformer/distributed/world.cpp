@@ -6,6 +6,8 @@
 #include <chrono>
 #include <thread>
 
+#include "reformer/config/config_json.h"
+
 namespace reformer {
 namespace {
 
@@ -14,6 +16,11 @@ constexpr size_t kMostShown = 200;
 constexpr double kDay = 86400;  // seconds
 constexpr std::chrono::milliseconds kPoll{20};
 constexpr int64_t kMostNamed = 8;
+
+bool is_path(const std::string& key) {
+  return key == "task.data" || key == "task.validation" || key == "task.test" ||
+         key == "task.cache" || key == "task.tokenizer";
+}
 
 std::string packed(const RankFacts& facts) {
   std::string text;
@@ -85,33 +92,57 @@ void wait_for_all(const RankStore& store, const Ranks& ranks, double timeout) {
 
 }  // namespace
 
-int64_t sequence_parallel_of(const Config& config, const Ranks& ranks) {
-  const int64_t sharing = config.train.sequence_parallel;
-  require(ranks.size % sharing == 0,
-          "train.sequence_parallel: a divisor of the number of ranks, ",
-          ranks.size, ", is required, got ", sharing);
-  return sharing;
+RankFacts setting_facts(const Config& config) {
+  RankFacts facts;
+  for (const auto& setting : settings_help(config)) {
+    if (!is_path(setting.key)) facts.emplace_back(setting.key, setting.value);
+  }
+  return facts;
 }
 
-World::World(const Ranks& ranks, const RankStore& store, const Config& config,
-             at::Device device)
-    : ranks_(ranks),
-      store_(store),
-      timeout_(config.distributed.timeout),
-      sequence_parallel_(sequence_parallel_of(config, ranks)) {
+World::World(const Ranks& ranks, const RankStore& store, double timeout)
+    : ranks_(ranks), store_(store), timeout_(timeout) {
   wait_for_all(store, ranks, timeout_);
-  CommunicatorPlace place{"control", ranks.rank, ranks.size};
-  place.timeout = timeout_;
-  control_ = std::make_unique<Communicator>(store, place);
-  place.name = "sums";
-  place.device = device;
-  place.backend = config.distributed.backend;
-  sums_ = std::make_unique<Communicator>(store, place);
-  if (sequence_parallel_ == 1) return;
+  make(control_, {"control", ranks.rank, ranks.size});
+}
+
+void World::connect(const Config& config, at::Device device) {
+  RankFacts facts = setting_facts(config);
+  facts.emplace_back("the kind of device", c10::DeviceTypeName(device.type()));
+  require_alike(facts);
+  const int64_t sharing = config.train.sequence_parallel;
+  require_of_all(ranks_.size % sharing == 0,
+                 "train.sequence_parallel: a divisor of the number of ranks, ",
+                 ranks_.size, ", is required, got ", sharing);
+  sequence_parallel_ = sharing;
+  CommunicatorPlace place{"sums", ranks_.rank, ranks_.size, device,
+                          config.distributed.backend};
+  make(sums_, place);
+  if (sharing == 1) return;
   place.name = "sequence" + std::to_string(data_rank());
-  place.rank = ranks.rank % sequence_parallel_;
-  place.size = sequence_parallel_;
-  sequence_ = std::make_unique<Communicator>(store, place);
+  place.rank = ranks_.rank % sharing;
+  place.size = sharing;
+  make(sequence_, place);
+}
+
+// Others are waited for so long while it is made, and afterwards for as long as
+// a watch allows.
+void World::make(std::unique_ptr<Communicator>& group,
+                 CommunicatorPlace place) {
+  place.timeout = timeout_;
+  auto made = std::make_unique<Communicator>(store_, place);
+  if (watch_) made->set_timeout(kDay);
+  const std::lock_guard<std::mutex> lock(groups_mutex_);
+  group = std::move(made);
+}
+
+std::vector<Communicator*> World::groups() const {
+  const std::lock_guard<std::mutex> lock(groups_mutex_);
+  std::vector<Communicator*> found;
+  for (auto* group : {control_.get(), sums_.get(), sequence_.get()}) {
+    if (group != nullptr) found.push_back(group);
+  }
+  return found;
 }
 
 void World::require_alike(const RankFacts& facts) {
@@ -136,9 +167,7 @@ double World::first_ones(double number) {
 }
 
 void World::watch(RankWatch::OnFault on_fault) {
-  for (auto* group : {control_.get(), sums_.get(), sequence_.get()}) {
-    if (group != nullptr) group->set_timeout(kDay);
-  }
+  for (auto* group : groups()) group->set_timeout(kDay);
   watch_ = std::make_unique<RankWatch>(
       store_, ranks_, timeout_, [this] { return progress(); },
       std::move(on_fault));
@@ -146,8 +175,7 @@ void World::watch(RankWatch::OnFault on_fault) {
 
 RankProgress World::progress() const {
   RankProgress sum;
-  for (const auto* group : {control_.get(), sums_.get(), sequence_.get()}) {
-    if (group == nullptr) continue;
+  for (const auto* group : groups()) {
     sum.begun += group->begun();
     sum.waiting = std::max(sum.waiting, group->waiting());
   }
@@ -155,8 +183,15 @@ RankProgress World::progress() const {
 }
 
 double World::waited() const {
-  return control_->waited() + sums_->waited() +
-         (sequence_ ? sequence_->waited() : 0);
+  double sum = 0;
+  for (const auto* group : groups()) sum += group->waited();
+  return sum;
+}
+
+int64_t World::sent_bytes() const {
+  int64_t sum = 0;
+  for (const auto* group : groups()) sum += group->sent_bytes();
+  return sum;
 }
 
 void World::shut_down() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,19 +35,21 @@ void require_of_all(bool condition, const Parts&... parts) {
 // What a rank says of itself, in the order in which ranks are compared.
 using RankFacts = std::vector<std::pair<std::string, std::string>>;
 
-// train.sequence_parallel. Throws Error unless the number of ranks is a
-// multiple of it; to be asked before ranks meet, since whoever fails alone
-// leaves the others waiting.
-int64_t sequence_parallel_of(const Config& config, const Ranks& ranks);
+// All settings but paths: each machine may have its data in another place.
+RankFacts setting_facts(const Config& config);
 
 // train.sequence_parallel ranks that follow one another share their sequences,
 // by positions; such groups share a step's examples.
 class World {
  public:
-  // Waits for all ranks, distributed.timeout seconds. Throws Error, naming the
-  // ranks that did not come, or as sequence_parallel_of does.
-  World(const Ranks& ranks, const RankStore& store, const Config& config,
-        at::Device device);
+  // Waits for all ranks, `timeout` seconds, and connects their hosts. Throws
+  // Error, naming the ranks that did not come.
+  World(const Ranks& ranks, const RankStore& store, double timeout);
+
+  // Connects their devices. Throws CommonError unless all ranks have the same
+  // settings and kind of device, on which it depends how they are connected,
+  // and the number of ranks is a multiple of train.sequence_parallel.
+  void connect(const Config& config, at::Device device);
 
   const Ranks& ranks() const { return ranks_; }
   bool first() const { return ranks_.first(); }
@@ -54,7 +57,7 @@ class World {
 
   // Between hosts, for words and decisions.
   Communicator& control() { return *control_; }
-  // Between devices.
+  // Between devices, once they are connected.
   Communicator& sums() { return *sums_; }
   // The ranks that share this one's sequences; null: none do.
   Communicator* sequence() { return sequence_.get(); }
@@ -97,16 +100,23 @@ class World {
   // Seconds that this rank has waited for others so far.
   double waited() const;
 
+  // Bytes that it has sent to them (Communicator::sent_bytes).
+  int64_t sent_bytes() const;
+
   // All ranks end in order, each when all have come here.
   void shut_down();
 
  private:
   RankProgress progress() const;
+  void make(std::unique_ptr<Communicator>& group, CommunicatorPlace place);
+  std::vector<Communicator*> groups() const;  // those that there are by now
 
   Ranks ranks_;
   RankStore store_;
   double timeout_;
-  int64_t sequence_parallel_;
+  int64_t sequence_parallel_ = 1;
+  // They are made while a watch looks on.
+  mutable std::mutex groups_mutex_;
   std::unique_ptr<Communicator> control_;
   std::unique_ptr<Communicator> sums_;
   std::unique_ptr<Communicator> sequence_;

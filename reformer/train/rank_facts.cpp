@@ -3,18 +3,11 @@
 #include "reformer/base/hex.h"
 #include "reformer/base/parallel.h"
 #include "reformer/base/sha256.h"
-#include "reformer/config/config_json.h"
 #include "reformer/data/data_identity.h"
 #include "reformer/train/save_run.h"
 
 namespace reformer {
 namespace {
-
-// Each machine may have its data in another place; what is in them is compared.
-bool is_path(const std::string& key) {
-  return key == "task.data" || key == "task.validation" || key == "task.test" ||
-         key == "task.cache" || key == "task.tokenizer";
-}
 
 std::string hash_of(const std::string& text) {
   if (text.empty()) return text;
@@ -32,20 +25,21 @@ std::string name_of(const std::optional<Checkpoint>& checkpoint) {
 
 }  // namespace
 
+RankFacts machine_facts(c10::Device device) {
+  return {{"the kernels (REFORMER_CPU)", kernels_on(device)},
+          {"threads", std::to_string(threads())}};
+}
+
 RankFacts rank_facts(const Config& config, const Task& task, c10::Device device,
                      const std::optional<Checkpoint>& checkpoint) {
-  RankFacts facts;
-  for (const auto& setting : settings_help(config)) {
-    if (!is_path(setting.key)) facts.emplace_back(setting.key, setting.value);
-  }
+  RankFacts facts = setting_facts(config);
   for (const auto& data : task.data()) {
     facts.emplace_back("the bytes of " + data.setting,
                        std::to_string(data.bytes));
     facts.emplace_back("the content of " + data.setting, data.hash);
   }
   facts.emplace_back("the tokenizer", hash_of(tokenizer_file(task)));
-  facts.emplace_back("the kernels (REFORMER_CPU)", kernels_on(device));
-  facts.emplace_back("threads", std::to_string(threads()));
+  for (auto& fact : machine_facts(device)) facts.push_back(std::move(fact));
   facts.emplace_back("the checkpoint", name_of(checkpoint));
   return facts;
 }

@@ -19,4 +19,7 @@ namespace reformer {
 RankFacts rank_facts(const Config& config, const Task& task, c10::Device device,
                      const std::optional<Checkpoint>& checkpoint);
 
+// Of these the machine's alone.
+RankFacts machine_facts(c10::Device device);
+
 }  // namespace reformer

@@ -406,11 +406,8 @@ TrainResult train(const Config& config, const Task& task, const RunPlace& place,
   if (checkpoint) check_data(*checkpoint, data, place, observer);
   opening.reset();
   if (place.world != nullptr) {
-    RankFacts facts = place.facts;
-    for (auto& fact : rank_facts(config, task, place.device, checkpoint)) {
-      facts.push_back(std::move(fact));
-    }
-    place.world->require_alike(facts);
+    place.world->require_alike(
+        rank_facts(config, task, place.device, checkpoint));
   }
   auto busy = std::make_optional<World::Busy>(place.world);
   Run run(config, task, data, place, observer);

@@ -64,10 +64,9 @@ struct RunPlace {
   // What a new run begins with, in place of what config.train.seed draws.
   std::vector<NamedTensor> parameters = {};
   // The ranks that train together, null: this is the only one. All of them call
-  // `train` alike; rank 0 alone writes files and has its observer told. `facts`
-  // besides those of config, data and machine in which they must be alike.
+  // `train` alike; rank 0 alone writes files and has its observer told. They
+  // must be alike in config, data and machine.
   World* world = nullptr;
-  RankFacts facts = {};
 };
 
 // Trains `config` in `place`. A new run needs a folder that holds none;

@@ -8,7 +8,7 @@ BENCH_KEYS = (
     "bench device dtype layers encoder_layers d_model d_ff heads d_head "
     "attention block length batch rounds local_window optimizer clip offload "
     "parameters step_s tokens_per_s peak_bytes captured ranks rank_wait "
-    "optimizer_bytes").split()
+    "sent_bytes optimizer_bytes").split()
 
 
 class BenchTest(unittest.TestCase):

@@ -60,9 +60,11 @@ def as_srun(rank, size, port):
 
 class Run:
     """Processes that play ranks; `of` gives the arguments of each. The last one
-    may have a limit to its address space, in bytes."""
+    may have a limit to its address space, in bytes; `programs` gives each a
+    program of its own."""
 
-    def __init__(self, size, of, launcher=as_torchrun, last_ones_memory=None):
+    def __init__(self, size, of, launcher=as_torchrun, last_ones_memory=None,
+                 programs=None):
         def prepare(rank):
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
             if last_ones_memory is not None and rank == size - 1:
@@ -75,7 +77,8 @@ class Run:
                 name: str(value)
                 for name, value in launcher(rank, size, port).items()})
             self.ranks.append(subprocess.Popen(
-                [PROGRAM, *map(str, of(rank))], env=environment, text=True,
+                [programs[rank] if programs else PROGRAM,
+                 *map(str, of(rank))], env=environment, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 preexec_fn=lambda rank=rank: prepare(rank)))
 

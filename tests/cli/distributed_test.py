@@ -2,18 +2,59 @@
 the same bytes twice, killed, hung, stopped, resumed on other numbers of ranks,
 and mistakes."""
 import json
+import os
 import pathlib
 import random
 import resource
+import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import time
 import unittest
 
-from distributed_support import (CLEAN, KILLS, STEPS, TIMEOUT, TINY, Run,
-                                 as_mpirun, as_srun, as_torchrun, main,
+from distributed_support import (CLEAN, KILLS, MACHINE, STEPS, TIMEOUT, TINY,
+                                 Run, as_mpirun, as_srun, as_torchrun, main,
                                  program, resume, tensors_of, train)
+
+
+def connections(pid):
+    """The inodes of its sockets."""
+    found = []
+    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            name = os.readlink(link)
+        except FileNotFoundError:  # closed meanwhile
+            continue
+        if name.startswith("socket:"):
+            found.append(name[len("socket:["):-1])
+    return found
+
+
+def c10d_threads(pid):
+    names = [task.read_text() for task in
+             pathlib.Path(f"/proc/{pid}/task").glob("*/comm")]
+    return [name for name in names if name.startswith(("pt_", "gloo"))]
+
+
+def listening(pid):
+    """The addresses at which it does, as Linux writes them."""
+    own, found = connections(pid), []
+    for table in "tcp", "tcp6":
+        for line in pathlib.Path(f"/proc/net/{table}").read_text().split(
+                "\n")[1:-1]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in own:
+                found.append(fields[1].split(":")[0])
+    return found
+
+
+TINY_BENCH = MACHINE + ["--batch", "2"] + [
+    word for setting in (
+        "model.layers=1", "model.d_model=16", "model.heads=2",
+        "model.attention=local", "lsh.chunk_length=8",
+        f"distributed.timeout={TIMEOUT}") for word in ("--set", setting)]
 
 
 def address_space(pid):
@@ -21,6 +62,22 @@ def address_space(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     [line] = [line for line in status.splitlines() if "VmPeak" in line]
     return int(line.split()[1]) << 10
+
+
+def restarted(rank, size, port):
+    return dict(as_torchrun(rank, size, port), TORCHELASTIC_RESTART_COUNT=1)
+
+
+def with_another_build_id(path):
+    """A copy of the program, as if it were of another build."""
+    program_bytes = pathlib.Path(program()).read_bytes()
+    note = struct.pack("<III", 4, 20, 3) + b"GNU\0"
+    assert program_bytes.count(note) == 1
+    at = program_bytes.index(note) + len(note)
+    path.write_bytes(program_bytes[:at] + bytes(range(20)) +
+                     program_bytes[at + 20:])
+    path.chmod(0o755)
+    return path
 
 
 class DistributedTest(unittest.TestCase):
@@ -82,6 +139,40 @@ class DistributedTest(unittest.TestCase):
             out = self.out().with_suffix(f".{size}")
             self.assert_finished(train(size, out))
             self.assert_close_to_whole(out)
+
+    def test_a_plain_start_makes_no_connections(self):
+        forever = [*TINY, "--set", "train.steps=100000"]
+        plain = Run(1, lambda _: ["train", "duplication", "--out",
+                                  self.out().with_suffix(".plain"), *forever],
+                    launcher=lambda *_: {})
+        ranks = Run(2, lambda _: ["train", "duplication", "--out", self.out(),
+                                  *forever])
+        for run in plain, ranks:
+            run.wait_for(2)
+        try:
+            self.assertEqual(connections(plain.ranks[0].pid), [])
+            self.assertEqual(c10d_threads(plain.ranks[0].pid), [])
+            for rank in ranks.ranks:  # where both are found
+                self.assertNotEqual(connections(rank.pid), [])
+                self.assertNotEqual(c10d_threads(rank.pid), [])
+        finally:
+            for run in plain, ranks:
+                run.ranks[0].send_signal(signal.SIGTERM)
+                run.finish()
+
+    def test_on_one_machine_others_cannot_reach_the_store(self):
+        run = Run(1, lambda _: ["train", "duplication", "--out", self.out(),
+                                *TINY], launcher=lambda rank, size, port:
+                  as_torchrun(rank, 2, port))  # and waits for the other
+        [first] = run.ranks
+        try:
+            while not (places := listening(first.pid)):
+                self.assertIsNone(first.poll())
+                time.sleep(0.05)
+        finally:
+            first.kill()
+            first.communicate()
+        self.assertEqual(places, ["0100007F"])  # 127.0.0.1
 
     def test_a_plain_start_is_one_rank(self):
         done = subprocess.run(
@@ -165,12 +256,18 @@ class DistributedTest(unittest.TestCase):
         run.wait_for(15)
         run.ranks[1].kill()
         run.finish(TIMEOUT + 60)
-        again = train(2, self.out(),
-                      launcher=lambda rank, size, port: dict(
-                          as_torchrun(rank, size, port),
-                          TORCHELASTIC_RESTART_COUNT=1))
-        self.assert_finished(again)
+        self.assert_finished(train(2, self.out(), launcher=restarted))
         self.assert_same_as_whole(self.out())
+
+    def test_torchruns_restart_takes_over_no_other_run(self):
+        shutil.copytree(self.whole, self.out())
+        run = train(2, self.out(), "--set", "train.seed=7", "--set",
+                    f"train.steps={STEPS + 10}", launcher=restarted)
+        first, second = run.finish(TIMEOUT + 60)
+        self.assertEqual((first[0], second[0]), (1, 1))
+        self.assertIn("already holds a run", first[2])
+        self.assertEqual(sorted(path.name for path in self.out().iterdir()),
+                         sorted(path.name for path in self.whole.iterdir()))
 
     def test_a_rank_that_hangs_ends_all(self):
         run = train(2, self.out(), "--set", "distributed.timeout=4")
@@ -179,10 +276,13 @@ class DistributedTest(unittest.TestCase):
         try:
             _, told = run.ranks[0].communicate(timeout=60)
         finally:
-            run.ranks[1].kill()
-            run.ranks[1].communicate()
+            run.ranks[1].send_signal(signal.SIGCONT)
         self.assertEqual(run.ranks[0].returncode, 1)
         self.assertRegex(told, "reformer: rank 0: rank 1 (was lost|hangs)")
+        # It finds out when it comes to itself.
+        _, (status, _, told) = run.finish(60)
+        self.assertEqual(status, 1)
+        self.assertRegex(told, "^reformer: rank 1: rank 0.* was lost\n$")
 
     def test_a_rank_out_of_memory_says_so_and_ends_all(self):
         # What a process needs for steps of a few bytes, and 512 MiB: too little
@@ -217,15 +317,51 @@ class DistributedTest(unittest.TestCase):
         self.assertRegex(second[2], "reformer: rank 1: .*none")
         self.assertNotIn("reformer: ", first[2])
 
-    def test_ranks_that_differ_say_in_what(self):
-        run = Run(2, lambda rank: [
-            "train", "duplication", "--out", self.out(), *TINY, "--set",
-            f"train.seed={rank}"])
+    def assert_differ(self, run, sentence):
         first, second = run.finish(TIMEOUT + 60)
         self.assertEqual((first[0], second[0]), (1, 1))
-        self.assertIn("ranks must be alike in train.seed: rank 1 has 1, "
-                      "rank 0 0", first[2])
+        self.assertRegex(first[2], "reformer: rank 0: ranks must be alike in " +
+                         sentence)
         self.assertEqual(second[2], "")
+
+    def test_ranks_that_differ_say_in_what(self):
+        # Some of these say how ranks are to be connected.
+        for setting, values in (("train.seed", (0, 1)),
+                                ("train.sequence_parallel", (2, 1)),
+                                ("distributed.backend", ("auto", "gloo"))):
+            with self.subTest(setting=setting, values=values):
+                run = Run(2, lambda rank: [
+                    "train", "duplication", "--out", self.out(), *TINY, "--set",
+                    f"{setting}={values[rank]}"])
+                self.assert_differ(run, f"{setting}: rank 1 has {values[1]}, "
+                                   f"rank 0 {values[0]}\n")
+
+    def test_ranks_that_measure_other_steps_say_in_what(self):
+        for values, sentence in (
+                ((["--set", "model.d_ff=8"], ["--set", "model.d_ff=16"]),
+                 "model.d_ff: rank 1 has 16, rank 0 8"),
+                ((["--length", "16,32"], ["--length", "16,64"]),
+                 "--length: rank 1 has 16,64, rank 0 16,32"),
+                ((["--length", "16,32"],
+                  ["--length", "16,32", "--set", "train.length=16"]),
+                 "train.length: rank 1 has 16, rank 0 32"),
+                ((["--repeats", "1"], ["--repeats", "2"]),
+                 "--repeats: rank 1 has 2, rank 0 1"),
+                ((["--threads", "1"], ["--threads", "2"]),
+                 "threads: rank 1 has 2, rank 0 1")):
+            with self.subTest(sentence):
+                self.assert_differ(
+                    Run(2, lambda rank: ["bench", "train", *TINY_BENCH,
+                                         *values[rank]]), sentence)
+
+    def test_ranks_of_different_builds_say_so(self):
+        other = with_another_build_id(self.out())
+        run = Run(2, lambda rank: ["train", "duplication", "--out",
+                                   self.out().with_suffix(".run"), *TINY],
+                  programs=[program(), other])
+        self.assert_differ(run, "the program \\(its build id\\): rank 1 has "
+                           "000102030405060708090a0b0c0d0e0f10111213, rank 0 "
+                           "[0-9a-f]{40}\n")
 
     def test_ranks_with_other_data_say_so(self):
         files = [self.out().with_suffix(f".{rank}") for rank in (0, 1)]

@@ -11,7 +11,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csignal>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 #include "reformer/base/errors.h"
 #include "tests/distributed/rank_threads.h"
@@ -196,6 +199,33 @@ TEST(World, SequenceParallelRanksDivideTheRanks) {
     EXPECT_EQ(sum.item<double>(), world.ranks().rank < 2 ? 1.0 : 5.0);
   });
   EXPECT_THROW(with_ranks(3, config, [](World&) {}), Error);
+}
+
+// As launched ranks do: a watch asks for groups that are being made.
+TEST(World, IsWatchedWhileItConnects) {
+  std::signal(SIGPIPE, SIG_IGN);
+  Config config;
+  config.train.sequence_parallel = 2;
+  const auto store = RankStore::within_process();
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      Ranks ranks;
+      ranks.rank = rank;
+      ranks.size = 2;
+      ranks.host = "localhost";
+      World world(ranks, store, config.distributed.timeout);
+      world.watch([](RankWatch&, const RankFault& fault) {
+        ADD_FAILURE() << fault.sentence;
+      });
+      world.connect(config, at::kCPU);
+      const auto sum = at::full({1}, double(rank), at::kDouble);
+      world.sequence()->sum({sum}).wait();
+      EXPECT_EQ(sum.item<double>(), 1);
+      world.shut_down();
+    });
+  }
+  for (auto& thread : threads) thread.join();
 }
 
 // A rank that ends without a word.

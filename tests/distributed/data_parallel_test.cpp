@@ -6,13 +6,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <mutex>
 
+#include "reformer/model/parameter_gradients.h"
 #include "reformer/optim/sharded_optimizer.h"
 #include "reformer/tasks/task.h"
 #include "reformer/train/evaluation.h"
 #include "reformer/train/learner.h"
+#include "reformer/train/not_finite.h"
 #include "tests/distributed/rank_threads.h"
 
 namespace reformer {
@@ -342,6 +345,75 @@ TEST(GradientSum, EachPartIsSentWhenItIsComplete) {
     sum.begin_captured_step();
     EXPECT_EQ(pass(), (std::vector<int64_t>{0, 0, 0, 0}));
     EXPECT_EQ(sent_by([&] { sum.finish(more); }), 5);
+  });
+}
+
+// Hears what GradientSum hears, and notes what is on its way by then.
+class SendingNotes : public BlockObserver {
+ public:
+  SendingNotes(GradientSum& sum, Communicator& ranks)
+      : sum_(sum), ranks_(ranks) {}
+
+  void enter(int64_t block, int64_t next, bool backward) override {
+    sum_.enter(block, next, backward);
+    if (backward) begun.push_back(ranks_.begun());
+  }
+  void leave(int64_t block, bool backward) override {
+    sum_.leave(block, backward);
+    if (backward) begun.push_back(ranks_.begun());
+  }
+
+  std::vector<int64_t> begun;
+
+ private:
+  GradientSum& sum_;
+  Communicator& ranks_;
+};
+
+// Were a part sent before it is complete, what comes later would be missing in
+// the sums of all.
+TEST(GradientSum, BlocksAreSentCompleteWhileThePassGoesOn) {
+  for (const char* block : {"reversible", "residual"}) {
+    SCOPED_TRACE(block);
+    auto config = config_of("adam");  // of two layers
+    config.model.block = block;
+    const auto task = make_task(config);
+    const Pass pass{/*seed=*/1, /*step=*/1, /*training=*/true, /*rounds=*/0};
+    const Placement exact(at::kDouble);
+    const auto alone = make_model(config, exact);
+    alone->add_gradients(task->training_batch(0), pass, 1);
+    with_ranks(2, config, [&](World& world) {
+      const auto model = make_model(config, exact);
+      GradientSum sum(*model, world.sums());
+      SendingNotes notes(sum, world.sums());
+      model->set_observer(&notes);
+      sum.begin_step(/*batches=*/1);
+      sum.begin_batch();
+      const auto sums = model->add_gradients(task->training_batch(0), pass, 1);
+      // The head's, the last block's, and the first one's.
+      EXPECT_EQ(notes.begun, (std::vector<int64_t>{1, 2, 2, 3}));
+      sum.finish(sums);
+      for (size_t i = 0; i < model->parameters().size(); ++i) {
+        const auto expected = gradient_sum(alone->parameters()[i].value) * 2;
+        const auto found = gradient_sum(model->parameters()[i].value);
+        EXPECT_LE((found - expected).abs().max().item<double>(), 1e-12)
+            << model->parameters()[i].name;
+      }
+    });
+  }
+}
+
+// Whose loss is not finite, where others' are.
+TEST(NotFinite, TheRankIsNamed) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  with_ranks(3, Config(), [&](World& world) {
+    StepStatistics numbers;
+    numbers.own_loss = world.ranks().rank == 2 ? kNan : 1.0;
+    EXPECT_EQ(rank_not_finite(numbers, &world), " on rank 2");
+    numbers.own_loss = world.ranks().rank == 0 ? 1.0 : kNan;
+    EXPECT_EQ(rank_not_finite(numbers, &world), " on rank 1");
+    numbers.own_loss = 1;
+    EXPECT_EQ(rank_not_finite(numbers, &world), "");
   });
 }
 

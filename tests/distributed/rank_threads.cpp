@@ -27,7 +27,8 @@ void with_ranks(int64_t size, const Config& config,
       ranks.size = size;
       ranks.host = "localhost";
       try {
-        World world(ranks, store, config, device);
+        World world(ranks, store, config.distributed.timeout);
+        world.connect(config, device);
         body(world);
         world.shut_down();
       } catch (...) {

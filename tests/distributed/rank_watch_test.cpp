@@ -127,6 +127,26 @@ TEST(RankWatch, TheRankThatIsBehindHangs) {
   }
 }
 
+// As where its GPU is stuck and its host has asked for all that the others
+// have.
+TEST(RankWatch, OfRanksThatHaveBegunAsMuchTheOneThatDoesNotWaitHangs) {
+  const auto store = RankStore::within_process();
+  WatchedRank first(store, 0, 3, {8, 5 * kTimeout}),
+      second(store, 1, 3, {8, 0}), third(store, 2, 3, {8, 5 * kTimeout});
+  const auto fault = first.fault();
+  EXPECT_EQ(fault.rank, 1);
+  EXPECT_EQ(fault.sentence.find("rank 1 hangs: rank "), 0U) << fault.sentence;
+}
+
+TEST(RankWatch, RanksOfWhichAllWaitWaitForEachOther) {
+  const auto store = RankStore::within_process();
+  WatchedRank first(store, 0, 2, {8, 5 * kTimeout}),
+      second(store, 1, 2, {8, 5 * kTimeout});
+  const auto fault = first.fault();
+  EXPECT_EQ(fault.sentence.find("the ranks wait for each other: rank "), 0U)
+      << fault.sentence;
+}
+
 TEST(RankWatch, ABusyRankMayTakeItsTime) {
   const auto store = RankStore::within_process();
   WatchedRank second(store, 1, 2, {7, 0});

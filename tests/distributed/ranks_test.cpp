@@ -33,6 +33,12 @@ TEST(Ranks, APlainStartIsOneRankThatNobodyLaunched) {
         // Of a batch script of Slurm, which is no step.
         Variables{{"SLURM_NTASKS", "4"},
                   {"SLURM_PROCID", "0"},
+                  {"SLURM_JOB_ID", "7"}},
+        // Of a shell in a step (srun --pty bash).
+        Variables{{"SLURM_STEP_NUM_TASKS", "1"},
+                  {"SLURM_PROCID", "0"},
+                  {"SLURM_STEP_NODELIST", "gpu7"},
+                  {"SLURM_STEP_ID", "4294967290"},
                   {"SLURM_JOB_ID", "7"}}}) {
     const auto ranks = ranks_of(variables);
     EXPECT_FALSE(ranks.launched());
@@ -83,13 +89,13 @@ TEST(Ranks, MpirunOnOneMachineNeedsNoAddress) {
 }
 
 TEST(Ranks, SrunNamesItsMachines) {
-  const Variables variables{{"SLURM_PROCID", "3"},
-                            {"SLURM_STEP_NUM_TASKS", "6"},
-                            {"SLURM_NTASKS", "99"},
-                            {"SLURM_LOCALID", "1"},
-                            {"SLURM_STEP_TASKS_PER_NODE", "2(x3)"},
-                            {"SLURM_STEP_NODELIST", "gpu[007-009],other"},
-                            {"SLURM_JOB_ID", "123456"}};
+  Variables variables{{"SLURM_PROCID", "3"},
+                      {"SLURM_STEP_NUM_TASKS", "6"},
+                      {"SLURM_NTASKS", "99"},
+                      {"SLURM_LOCALID", "1"},
+                      {"SLURM_STEP_TASKS_PER_NODE", "2(x3)"},
+                      {"SLURM_STEP_NODELIST", "gpu[007-009],other"},
+                      {"SLURM_JOB_ID", "123456"}};
   const auto ranks = ranks_of(variables);
   EXPECT_EQ(ranks.rank, 3);
   EXPECT_EQ(ranks.size, 6);
@@ -97,6 +103,9 @@ TEST(Ranks, SrunNamesItsMachines) {
   EXPECT_EQ(ranks.local_size, 2);
   EXPECT_EQ(ranks.host, "gpu007");
   EXPECT_EQ(ranks.port, 23456);
+  // Steps of a job may run at a time.
+  variables.insert_or_assign("SLURM_STEP_ID", "2");
+  EXPECT_EQ(ranks_of(variables).port, 23658);
 }
 
 TEST(Ranks, TheFirstHostOfAListIsFound) {
