@@ -251,6 +251,75 @@ class TextTest(PageTest):
         BROWSER.picture(PICTURES / "phone.png")
 
 
+
+class ImportedTest(PageTest):
+    """A model as `reformer import` makes them of Hugging Face's: two tokens
+    before the bytes, and their attention."""
+
+    arguments = ("--context", 300)
+
+    @classmethod
+    def run_folder(cls):
+        return serve_support.train_text(
+            PROGRAM, FOLDER.name, "imported", "task.byte_offset=2",
+            "model.vocabulary=258", "model.successor_fraction=0",
+            "model.attention=local_separate_qk,lsh_huggingface",
+            "model.bucket_factors=4", "lsh.local_window=0")
+
+    def test_bytes_stand_behind_tokens_that_are_none(self):
+        self.set("seed", 5)
+        self.generate("hé\n", 90)
+        given = self.server.ask("POST", "/v1/tokens", {"prompt": "hé\n"})[2]
+        expected = self.server.complete(
+            prompt=given["tokens"], max_tokens=90, seed=5, temperature=0.8,
+            logprobs=0)["choices"][0]["logprobs"]["token_ids"]
+        self.assertEqual(self.tokens(), given["tokens"] + expected)
+        self.assertTrue(BROWSER.text("#text").startswith("hé↵\n"))
+        BROWSER.click("#t0")
+        self.assertIn("h · byte 104 (68)", BROWSER.text("#detail"))
+        self.assertEqual(BROWSER.run(
+            "return faces([0, 1, 2, 34, 0xC5, 0xAB, 0xC5, 129]"
+            ".map((id) => ({id, name: id === 34 ? ' ' : ''})))"
+            ".map((face) => face.text)"),
+            ["[0]", "[1]", "00", " ", "é", "", "c3", "7f"])
+
+
+class PiecesTest(PageTest):
+    @classmethod
+    def run_folder(cls):
+        folder = pathlib.Path(FOLDER.name)
+        words = folder / "words"
+        words.write_text(
+            "the quick brown fox jumps over the lazy dog and away\n" * 300)
+        serve_support.check([PROGRAM, "tokenizer", "train", words, "--out",
+                             folder / "words.model", "--vocabulary", "300"])
+        return serve_support.train_text(
+            PROGRAM, FOLDER.name, "pieces", f"task.data={words}",
+            f"task.tokenizer={folder / 'words.model'}", "model.vocabulary=300")
+
+    def test_pieces_are_text_and_rare_characters_their_bytes(self):
+        prompt = "the quick ł fox"
+        BROWSER.type("#prompt", prompt)
+        self.set("max", 40)
+        BROWSER.click("#go")
+        BROWSER.until("!running && tokens.length === given + 40")
+        given = self.server.ask("POST", "/v1/tokens", {"prompt": prompt})[2]
+        self.assertEqual(self.tokens()[:len(given["tokens"])],
+                         given["tokens"])
+        self.assertIn(r"bytes:\xC5", given["names"])  # of the rare one
+        self.assertTrue(BROWSER.text("#text").startswith(prompt))
+        self.assertNotIn("bytes:", BROWSER.text("#text"))
+        self.assertLess(len(given["tokens"]), len(prompt.encode()))
+        BROWSER.click(f"#t{len(given['tokens']) + 10}")
+        BROWSER.until("attention !== null")
+        self.assertRegex(BROWSER.text("#detail"), r" · token \d+ · place ")
+        self.assertEqual(BROWSER.run(
+            r"return faces(['a', 'bytes:\\xC5', 'bytes:\\x82\\x62', 'bytes:\\xFF',"
+            r" 'c'].map((name) => ({id: 9, name}))).map((face) => face.text)"),
+            ["a", "łb", "", "ff", "c"])
+        BROWSER.picture(PICTURES / "pieces.png")
+
+
 class TokenTest(PageTest):
     token = "sixteen-letters-and-more"
     arguments = ("--token", token)
@@ -364,7 +433,8 @@ class OwnRun(PageTest):
 
 
 def load_tests(loader, tests, pattern):
-    chosen = [OwnRun] if RUN else [TextTest, TokenTest, ImageTest,
+    chosen = [OwnRun] if RUN else [TextTest, ImportedTest, PiecesTest,
+                                   TokenTest, ImageTest,
                                    TranslationTest]
     return unittest.TestSuite(
         loader.loadTestsFromTestCase(case) for case in chosen)
