@@ -482,6 +482,19 @@ class SlowTest(unittest.TestCase):
             until(lambda: self.server.metrics()
                   ["reformer_texts_cancelled_total"] > before)
 
+    def test_who_left_is_not_looked_for(self):
+        left = 'reformer_responses_total{status="499"}'
+        before = self.server.metrics().get(left, 0)
+        body = json.dumps({"tokens": [1] * 5000}).encode()
+        self.server.process.send_signal(signal.SIGSTOP)
+        try:
+            with self.connect() as s:
+                s.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\n"
+                          b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        finally:
+            self.server.process.send_signal(signal.SIGCONT)
+        until(lambda: self.server.metrics().get(left, 0) == before + 1)
+
 
 class ManyTest(unittest.TestCase):
     def test_texts_together_are_what_each_is_alone(self):
