@@ -576,6 +576,33 @@ class TranslationTest(unittest.TestCase):
         events = list(self.server.stream(prompt=lines[0]))
         self.assertEqual(events[0]["choices"][0]["text"], expected[0])
 
+    def test_usage_counts_tokens_in_one_piece_and_in_events(self):
+        lines = ["baba dama", "fafe", "", "baba dama fafe gape"]
+        whole = self.server.complete(prompt=lines)
+        usage = whole["usage"]
+        # Of this toy a word is a token.
+        self.assertEqual(usage["prompt_tokens"],
+                         sum(len(line.split()) for line in lines))
+        self.assertEqual(usage["completion_tokens"], sum(
+            len(choice["text"].split()) for choice in whole["choices"]))
+        self.assertEqual(usage["total_tokens"], usage["prompt_tokens"]
+                         + usage["completion_tokens"])
+        events = list(self.server.stream(
+            prompt=lines, stream_options={"include_usage": True}))
+        self.assertEqual(len(events), 5)
+        self.assertEqual(events[-1]["choices"], [])
+        self.assertEqual(events[-1]["usage"], usage)
+
+    def test_refuses_to_draw(self):
+        for key, value in (("temperature", 0.7), ("top_p", 0.9),
+                           ("top_k", 3), ("repetition_penalty", 1.1)):
+            status, _, answer = self.server.ask(
+                "POST", "/v1/completions", {"prompt": "fafe", key: value})
+            self.assertEqual(status, 400, key)
+            self.assertIn(key, answer["error"]["message"])
+            self.assertIn("likeliest", answer["error"]["message"])
+        self.server.complete(prompt="fafe", temperature=0, top_p=1, seed=3)
+
     def test_refuses_what_is_for_texts_that_go_on(self):
         for path, body in (("/v1/completions", {"prompt": "a", "n": 2}),
                            ("/v1/completions", {"prompt": [1, 2]}),
