@@ -373,8 +373,8 @@ class PiecesTest(PageTest):
         self.assertRegex(BROWSER.text("#detail"), r" · token \d+ · place ")
         self.assertEqual(BROWSER.run(
             r"return faces(['a', 'bytes:\\xC5', 'bytes:\\x82\\x62', 'bytes:\\xFF',"
-            r" 'c'].map((name) => ({id: 9, name}))).map((face) => face.text)"),
-            ["a", "łb", "", "ff", "c"])
+            r" 'c', '\x07'].map((name) => ({id: 9, name})))"
+            r".map((face) => face.text)"), ["a", "łb", "", "ff", "c", "07"])
         BROWSER.picture(PICTURES / "pieces.png")
 
 

@@ -53,7 +53,8 @@ const goesOn = (token) => {
 };
 
 function faceOf(token) {
-  const byte = model.kind === 'bytes' ? byteOf(token) : 32;
+  const byte = model.kind === 'bytes' ? byteOf(token) :
+    token.name.length === 1 ? token.name.charCodeAt(0) : 32;
   if (byte < 0) return {text: `[${token.id}]`, hex: true};
   const unseen = (byte < 32 && byte !== 10 && byte !== 9) || byte === 127;
   return unseen ? {text: hex(byte), hex: true} : {text: token.name, hex: false};
