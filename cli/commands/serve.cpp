@@ -94,7 +94,8 @@ void say_limits(const ServedModel& model, const EngineLimits& limits,
               counted(http.context, "token") + ", the running ones of up to " +
               std::to_string(limits.positions) +
               " positions together: caches of about " +
-              gibibytes(double(http.predicted)));
+              gibibytes(double(http.predicted)) +
+              ", beside the model and what a pass over a prompt takes");
 }
 
 void check(const ServeOptions& options) {
@@ -157,6 +158,8 @@ void add_limits(CLI::App& command, ServeOptions& options) {
       "a quarter of the memory holds]");
   add("--body", options.body, 1, kMaxLength,
       "bytes of a request; larger ones: 413 [1 MiB, or 16 a token]");
+  add("--timeout", options.http.timeout, 1, 86400,
+      "seconds for which a client may say and take nothing [10]");
 }
 
 }  // namespace

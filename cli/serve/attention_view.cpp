@@ -3,20 +3,20 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "reformer/base/interruption.h"
 #include "reformer/device/device.h"
-#include "reformer/generate/decoded_attention.h"
-#include "reformer/kernels/interval_attention.h"
+#include "reformer/generate/attention_cache.h"
+#include "reformer/model/parts.h"
 
 namespace reformer::cli {
 namespace {
 
-// Of queries and keys that are kept: longer texts keep one layer.
-constexpr int64_t kMostBytes = int64_t{1} << 29;
+// Positions that are projected before somebody else has a turn.
+constexpr int64_t kPart = 16384;
 
 [[noreturn]] void refuse(const std::string& key, const std::string& sentence) {
   throw RequestError(400, key, sentence);
@@ -31,17 +31,50 @@ at::Tensor inputs_of(const std::vector<int64_t>& tokens, int64_t start) {
   return inputs;
 }
 
-double dot(const float* a, const float* b, int64_t n) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += double(a[i]) * double(b[i]);
-  return sum;
-}
-
 at::Tensor on_cpu(const at::Tensor& x) {
   return x.defined() ? x[0].to(at::kFloat).cpu().contiguous() : x;
 }
 
+Projected project(const AttentionLayer& layer, const at::Tensor& x) {
+  std::vector<at::Tensor> q, k, v;
+  for_each_part(x.size(1), kPart, [&](int64_t at, int64_t n) {
+    interruption_point();
+    const auto part = layer.project(x.narrow(1, at, n));
+    q.push_back(part.q);
+    if (part.k.defined()) k.push_back(part.k);
+    v.push_back(part.v);
+  });
+  return {at::cat(q, 2), k.empty() ? at::Tensor() : at::cat(k, 2),
+          at::cat(v, 2)};
+}
+
+// buckets: undefined ones of a layer that hashes are left there.
+LayerRows rows_of(const AttentionLayer& layer, const at::Tensor& x,
+                  const Pass& pass, at::Tensor& buckets) {
+  const auto convolved = layer.convolved(project(layer, x));
+  layer.hash(convolved, pass, buckets);
+  const auto turned = layer.turned(convolved);
+  return {on_cpu(turned.q), on_cpu(turned.k),
+          buckets.defined() ? buckets[0].cpu().contiguous() : buckets};
+}
+
+// read_after: a key's value is that of the position after it.
+void add(const std::vector<AttendedPosition>& attended, bool read_after,
+         std::vector<AttendedPosition>& weights) {
+  for (size_t i = 0; i < attended.size(); ++i) {
+    const size_t at = std::min(i + (read_after ? 1 : 0), attended.size() - 1);
+    weights[at].weight += attended[i].weight;
+    weights[at].rounds |= attended[i].rounds;
+  }
+}
+
 }  // namespace
+
+AttentionView::AttentionView(const LanguageModel& model, int64_t most_bytes)
+    : model_(model),
+      most_bytes_(most_bytes),
+      later_tokens_count_(model.config().model.attention.contains(
+          AttentionKind::kLshHuggingface)) {}
 
 void AttentionView::check(const AttentionRequest& request) const {
   const auto& config = model_.config();
@@ -81,132 +114,120 @@ void AttentionView::check(const AttentionRequest& request) const {
   }
 }
 
-void AttentionView::read(const AttentionRequest& request) {
-  const int64_t wanted = request.position + 1;
-  const bool known =
-      rounds_ == request.rounds && std::ssize(tokens_) >= wanted &&
-      std::equal(request.tokens.begin(),
-                 request.tokens.begin() + request.position, tokens_.begin()) &&
-      (only_layer_ < 0 || (request.layer && *request.layer == only_layer_));
-  if (known) return;
-  const auto& config = model_.config();
-  const int64_t length = std::ssize(request.tokens);
+bool AttentionView::keeps_all(int64_t length) const {
+  const auto& model = model_.config().model;
   const int64_t width =
-      config.model.heads * model_.stack().blocks()[0].attention.d_head();
-  const bool all = length * width * config.model.layers * 8 <= kMostBytes;
-  if (!all && !request.layer) {
-    refuse("layer", "a layer is required: the text of " +
-                        std::to_string(length) +
-                        " tokens is too long to look at all at once");
-  }
+      model.heads * model_.stack().blocks()[0].attention.d_head();
+  return length * width * model.layers * 2 * int64_t{sizeof(float)} <=
+         most_bytes_;
+}
+
+bool AttentionView::keeps(const AttentionRequest& request) const {
+  const int64_t wanted = request.position + 1;
+  const int64_t length = std::ssize(tokens_);
+  return rounds_ == request.rounds &&
+         (later_tokens_count_ ? length == wanted : length >= wanted) &&
+         std::equal(request.tokens.begin(),
+                    request.tokens.begin() + request.position,
+                    tokens_.begin()) &&
+         (only_layer_ < 0 || (request.layer && *request.layer == only_layer_));
+}
+
+void AttentionView::forget() {
   tokens_.clear();
   layers_.clear();
-  layers_.resize(static_cast<size_t>(config.model.layers));
+}
+
+// done(layer, rows) is told what each layer, or the only one that is wanted,
+// computed.
+void AttentionView::read(const std::vector<int64_t>& tokens,
+                         const AttentionRequest& request,
+                         const std::optional<int64_t>& only,
+                         const Read& done) const {
   const at::NoGradGuard no_grad;
+  const auto& config = model_.config();
+  const int64_t length = std::ssize(tokens);
   Pass pass;
   pass.seed = static_cast<uint64_t>(config.train.seed);
   pass.rounds = request.rounds;
-  const auto inputs = copied_to(inputs_of(request.tokens, model_.start_token()),
+  const auto inputs = copied_to(inputs_of(tokens, model_.start_token()),
                                 model_.placement().device);
   pass = model_.with_ngrams(pass, inputs);
   const auto& stack = model_.stack();
-  const int64_t end = all ? stack.count() : *request.layer + 1;
+  const int64_t end = only ? *only + 1 : stack.count();
   auto y = stack.begin(model_.embed(inputs, 0, length));
   stack.for_each_branch(
       end,
       [&](const BranchPlace& at, const AttentionLayer& layer) {
+        interruption_point();
         at::Tensor buckets;
-        if (all || at.block == *request.layer) {
-          const auto convolved = layer.convolved(layer.project(y[at.from]));
-          layer.hash(convolved, pass, buckets);
-          const auto turned = layer.turned(convolved);
-          layers_[static_cast<size_t>(at.block)] = {
-              on_cpu(turned.q), on_cpu(turned.k),
-              buckets.defined() ? buckets[0].cpu().contiguous() : buckets};
+        if (!only || at.block == *only) {
+          done(at.block, rows_of(layer, y[at.from], pass, buckets));
         }
         if (at.block + 1 == end) return;
-        layer.add_to(y[at.to], y[at.from], pass, buckets, /*scale=*/1);
+        AttentionCache cache(layer, 1, pass, model_.placement());
+        cache.read(y[at.from], {length}, pass.ngrams, buckets, y[at.to]);
       },
       [&](const BranchPlace& at, const FeedForward& layer) {
         if (at.block + 1 == end) return;
-        layer.add_to(y[at.to], y[at.from], pass, /*scale=*/1);
+        for_each_part(length, layer.chunk(1), [&](int64_t from, int64_t n) {
+          interruption_point();
+          layer.add_to(y[at.to].narrow(1, from, n),
+                       y[at.from].narrow(1, from, n), pass, /*scale=*/1);
+        });
       });
-  tokens_ = request.tokens;
-  rounds_ = request.rounds;
-  only_layer_ = all ? -1 : *request.layer;
 }
 
-// weights  [position + 1], of the inputs whose values were read
-void AttentionView::add_head(int64_t block, int64_t head, int64_t position,
-                             std::vector<Weight>& weights) const {
-  const auto& layer =
-      model_.stack().blocks()[static_cast<size_t>(block)].attention;
-  const auto& kept = layers_[static_cast<size_t>(block)];
-  const bool hashed =
-      layer.kind() == AttentionKind::kLsh && head < layer.hashed_heads();
-  std::vector<uint64_t> seen(static_cast<size_t>(position + 1), 0);
-  constexpr uint64_t kNear = uint64_t{1} << 63;
-  const auto earlier = earlier_positions(layer, hashed);
-  for (int64_t j = earlier.begin(position);
-       j < position + (earlier.itself ? 1 : 0); ++j) {
-    seen[static_cast<size_t>(j)] = kNear;
-  }
-  if (hashed) {
-    const auto of_head = kept.buckets[head];
-    for (int64_t r = 0; r < of_head.size(0); ++r) {
-      const auto* bucket = of_head[r].const_data_ptr<uint16_t>();
-      int64_t left = layer.lsh().chunk_length;
-      for (int64_t j = position - 1; j >= 0 && left > 0; --j) {
-        if (bucket[j] != bucket[position]) continue;
-        seen[static_cast<size_t>(j)] |= uint64_t{1} << std::min<int64_t>(r, 62);
-        --left;
-      }
+// Those that are asked for.
+void AttentionView::for_each_layer(const AttentionRequest& request,
+                                   const Read& look) {
+  if (!keeps(request)) {
+    forget();
+    auto tokens = request.tokens;
+    if (later_tokens_count_) {
+      tokens.resize(static_cast<size_t>(request.position + 1));
     }
+    const bool all = keeps_all(std::ssize(tokens));
+    if (!all && !request.layer) {
+      tokens.resize(static_cast<size_t>(request.position + 1));
+      return read(tokens, request, {}, look);
+    }
+    std::vector<LayerRows> layers(model_.stack().blocks().size());
+    read(tokens, request, all ? std::optional<int64_t>() : request.layer,
+         [&](int64_t layer, const LayerRows& rows) {
+           layers[static_cast<size_t>(layer)] = rows;
+         });
+    layers_ = std::move(layers);
+    tokens_ = std::move(tokens);
+    rounds_ = request.rounds;
+    only_layer_ = all ? -1 : *request.layer;
   }
-  const int64_t d = layer.d_head();
-  const bool shared = !kept.k.defined();
-  const float* q = kept.q[head].const_data_ptr<float>() + position * d;
-  const float* keys = (shared ? kept.q : kept.k)[head].const_data_ptr<float>();
-  std::vector<double> score(seen.size(), -INFINITY);
-  double best = -INFINITY;
-  for (int64_t j = 0; j <= position; ++j) {
-    const auto i = static_cast<size_t>(j);
-    if (seen[i] == 0) continue;
-    const float* k = keys + j * d;
-    const double norm = shared ? std::sqrt(dot(k, k, d)) : std::sqrt(double(d));
-    score[i] = norm > kernels::kSmallestKeyNorm ? dot(q, k, d) / norm : 0;
-    best = std::max(best, score[i]);
-  }
-  if (best == -INFINITY) {  // who sees nobody attends to itself
-    weights[static_cast<size_t>(position)].weight += 1;
-    return;
-  }
-  double sum = 0;
-  for (double& s : score) sum += s = std::exp(s - best);
-  const int64_t read_after = head < layer.successor_heads() ? 1 : 0;
-  for (int64_t j = 0; j <= position; ++j) {
-    const auto i = static_cast<size_t>(j);
-    if (seen[i] == 0) continue;
-    auto& to = weights[static_cast<size_t>(std::min(position, j + read_after))];
-    to.weight += score[i] / sum;
-    to.rounds |= seen[i] & ~kNear;
+  for (int64_t layer = 0; layer < std::ssize(layers_); ++layer) {
+    if (request.layer && *request.layer != layer) continue;
+    look(layer, layers_[static_cast<size_t>(layer)]);
   }
 }
 
 nlohmann::ordered_json AttentionView::answer(const AttentionRequest& request) {
   check(request);
-  read(request);
   const auto& config = model_.config();
-  std::vector<Weight> weights(static_cast<size_t>(request.position + 1));
+  // Of the inputs whose values were read.
+  std::vector<AttendedPosition> weights(
+      static_cast<size_t>(request.position + 1));
+  at::Tensor buckets;  // of the round
   int64_t heads = 0;
-  for (int64_t layer = 0; layer < config.model.layers; ++layer) {
-    if (request.layer && *request.layer != layer) continue;
+  for_each_layer(request, [&](int64_t block, const LayerRows& rows) {
+    const auto& layer =
+        model_.stack().blocks()[static_cast<size_t>(block)].attention;
     for (int64_t head = 0; head < config.model.heads; ++head) {
       if (request.head && *request.head != head) continue;
-      add_head(layer, head, request.position, weights);
+      const bool after = head < layer.successor_heads();
+      add(attended_positions(layer, rows, head, request.position), after,
+          weights);
       ++heads;
     }
-  }
+    if (request.buckets) buckets = rows.buckets[*request.head][*request.round];
+  });
   std::vector<int64_t> order;
   for (int64_t j = 0; j <= request.position; ++j) {
     const auto& weight = weights[static_cast<size_t>(j)];
@@ -233,11 +254,9 @@ nlohmann::ordered_json AttentionView::answer(const AttentionRequest& request) {
     json["attended"].push_back({j - 1, rounded, rounds});
   }
   if (request.buckets) {
-    const auto row = layers_[static_cast<size_t>(*request.layer)]
-                         .buckets[*request.head][*request.round];
-    const auto* bucket = row.const_data_ptr<uint16_t>();
+    const auto* bucket = buckets.const_data_ptr<uint16_t>();
     // Of each token: the bucket of its input, behind the start token's.
-    const auto n = std::min<int64_t>(row.size(0), request.position + 1);
+    const auto n = std::min<int64_t>(buckets.size(0), request.position + 1);
     json["buckets"] = std::vector<int64_t>(bucket, bucket + n);
     json["n_buckets"] = model_.stack()
                             .blocks()[static_cast<size_t>(*request.layer)]

@@ -104,7 +104,7 @@ Json CompletionAnswer::logprobs_of(const std::vector<GeneratedToken>& tokens,
 Json CompletionAnswer::chunk(const GeneratedToken& token) {
   const auto choice = static_cast<size_t>(token.choice);
   if (sent_.size() <= choice) sent_.resize(choice + 1, 0);
-  ++tokens_;
+  tokens_ += token.tokens;
   auto json = head();
   json["choices"] = {{{"index", token.choice},
                       {"text", token.text},
@@ -118,7 +118,7 @@ void CompletionAnswer::add(const GeneratedToken& token) {
   const auto index = static_cast<size_t>(token.choice);
   if (choices_.size() <= index) choices_.resize(index + 1);
   auto& choice = choices_[index];
-  ++tokens_;
+  tokens_ += token.tokens;
   choice.text += token.text;
   if (token.finish != Finish::kNot) {
     choice.finish = token.finish == Finish::kStop ? "stop" : "length";

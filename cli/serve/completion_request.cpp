@@ -209,6 +209,15 @@ void read_sampler(Members& members, CompletionRequest& request) {
                  /*above=*/true);
   members.whole_number("repetition_window", sampler.repetition_window, 0,
                        std::numeric_limits<int32_t>::max());
+  const auto asks = [&](const char* key, double value, double without) {
+    if (members.find(key) != nullptr && value != without) {
+      request.sampling = key;
+    }
+  };
+  asks("temperature", sampler.temperature, 0);
+  asks("top_p", sampler.top_p, 1);
+  asks("top_k", double(sampler.top_k), 0);
+  asks("repetition_penalty", sampler.repetition_penalty, 1);
   std::optional<int64_t> seed;
   members.whole_number("seed", seed, 0, std::numeric_limits<int64_t>::max());
   request.seeded = seed.has_value();

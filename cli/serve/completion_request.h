@@ -35,7 +35,9 @@ struct CompletionRequest {
   int64_t max_tokens = 16;
   int64_t n = 1;  // texts for each prompt
   SamplerConfig sampler;
-  bool seeded = false;  // sampler.seed was given
+  bool seeded = false;   // sampler.seed was given
+  std::string sampling;  // a key by which it asks for what is not the likeliest
+                         // text; empty: none
   std::vector<std::string> stops;
   std::optional<int64_t> logprobs;  // alternatives to tell
   bool stream = false;

@@ -44,6 +44,7 @@ void Engine::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     for (const auto& text : reading_) text.generation->cancel();
+    if (at_work_ != nullptr) at_work_->cancelled = true;
   }
   wake_.notify_all();
 }
@@ -69,7 +70,9 @@ std::shared_ptr<Generation> Engine::submit(GenerationRequest request) {
   return generation;
 }
 
-void Engine::run(const std::function<void()>& work) {
+void Engine::run(const std::function<void()>& work,
+                 const std::function<bool()>& left) {
+  if (left && left()) throw Interrupted();
   Work mine{&work};
   std::unique_lock lock(mutex_);
   if (stopping_) throw QueueFull(kStopped);
@@ -80,8 +83,20 @@ void Engine::run(const std::function<void()>& work) {
   }
   work_.push_back(&mine);
   wake_.notify_all();
-  worked_.wait(lock, [&] { return mine.done; });
+  wait_for(mine, left, lock);
   if (mine.fault) std::rethrow_exception(mine.fault);
+}
+
+void Engine::wait_for(Work& work, const std::function<bool()>& left,
+                      std::unique_lock<std::mutex>& lock) {
+  constexpr std::chrono::milliseconds kPoll{100};
+  const auto done = [&] { return work.done; };
+  if (!left) return worked_.wait(lock, done);
+  while (!worked_.wait_for(lock, kPoll, done)) {
+    if (!left()) continue;
+    work.cancelled = true;
+    if (std::erase(work_, &work) > 0) throw Interrupted();
+  }
 }
 
 int64_t Engine::running() const {
@@ -122,13 +137,18 @@ void Engine::do_work(std::unique_lock<std::mutex>& lock) {
   if (work_.empty()) return;
   Work& next = *work_.front();
   work_.pop_front();
+  at_work_ = &next;
   lock.unlock();
   try {
+    const std::function<void()> turn = [this] { take_turn(); };
+    const Interruptible interruptible(&next.cancelled, &turn);
+    since_step_ = {};
     (*next.work)();
   } catch (...) {
     next.fault = std::current_exception();
   }
   lock.lock();
+  at_work_ = nullptr;
   next.done = true;
   worked_.notify_all();
 }
@@ -254,7 +274,7 @@ void Engine::begin(const Waiting& text, Batch& batch) {
   deliver(batch, std::move(first));
 }
 
-// Between parts of a prompt's pass.
+// Between parts of a prompt's pass, or of other work.
 void Engine::take_turn() {
   if (since_step_.seconds() < limits_.turn_seconds) return;
   const int64_t before = counts_.steps;
@@ -275,13 +295,15 @@ int64_t Engine::prompt_of(const Waiting& text) {
   return std::ssize(prompts[static_cast<std::size_t>(text.choice)]);
 }
 
-// Whether the first of the queue may begin while the prompt of another is read:
-// one at a time, and for no more than half of the time.
+// Whether the first of the queue may begin while the prompt of another is read,
+// or other work is done: one at a time, and for no more than half of the time.
 bool Engine::next_is_short() {
   const std::lock_guard lock(mutex_);
   if (reading_.size() > 1 || waiting_.empty() || stopping_) return false;
   const int64_t next = prompt_of(waiting_.front());
-  return next <= kShortPrompt && 2 * next <= prompt_of(reading_[0]) &&
+  const bool shorter =
+      reading_.empty() || 2 * next <= prompt_of(reading_.front());
+  return next <= kShortPrompt && shorter &&
          since_begin_.seconds() >= begun_seconds_;
 }
 

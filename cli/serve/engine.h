@@ -71,8 +71,12 @@ class Engine {
   std::shared_ptr<Generation> submit(GenerationRequest request);
 
   // Work that needs the model, between two steps; waits for it, and throws what
-  // it throws. Throws QueueFull.
-  void run(const std::function<void()>& work);
+  // it throws. Throws QueueFull. At its interruption points
+  // (base/interruption.h) texts go on as while a prompt is read, and it ends,
+  // with Interrupted, after a stop and when `left` has become true, which is
+  // asked now and then, on this thread: whoever wanted it has gone away.
+  void run(const std::function<void()>& work,
+           const std::function<bool()>& left = {});
 
   // Gives up what it is at, and all that waits, with a sentence; does not wait
   // for that.
@@ -81,7 +85,7 @@ class Engine {
   const EngineLimits& limits() const { return limits_; }
   const EngineCounts& counts() const { return counts_; }
 
-  // Once it is true, work ends: for what `run` is given.
+  // Once it is true, work ends.
   const std::atomic<bool>& stopping() const { return stopping_; }
 
  private:
@@ -96,6 +100,7 @@ class Engine {
   };
   struct Work {
     const std::function<void()>* work;
+    std::atomic<bool> cancelled = false;
     std::exception_ptr fault = nullptr;
     bool done = false;
   };
@@ -112,6 +117,8 @@ class Engine {
 
   void loop();
   void do_work(std::unique_lock<std::mutex>& lock);
+  void wait_for(Work& work, const std::function<bool()>& left,
+                std::unique_lock<std::mutex>& lock);
   bool admit_next(std::unique_lock<std::mutex>& lock);
   Batch* batch_for(int64_t rounds);
   void renew(Batch& batch);
@@ -140,6 +147,7 @@ class Engine {
   std::condition_variable worked_;
   std::deque<Waiting> waiting_;  // under the mutex
   std::deque<Work*> work_;       // likewise
+  Work* at_work_ = nullptr;      // likewise
   // Likewise: whose prompts are read, the one in the other's turns.
   std::vector<Waiting> reading_;
   std::shared_ptr<PackedMatrices> packed_ = std::make_shared<PackedMatrices>();

@@ -28,6 +28,7 @@ struct GeneratedToken {
   double probability = 0;  // and alternatives: where they were asked for
   std::vector<Candidate> alternatives = {};
   Finish finish = Finish::kNot;
+  int64_t tokens = 1;  // that it stands for: a translation for all of its own
 };
 
 struct GenerationRequest {

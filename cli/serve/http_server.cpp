@@ -1,7 +1,5 @@
 #include "cli/serve/http_server.h"
 
-#include <httplib.h>
-
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -10,25 +8,12 @@
 #include "cli/screen/output.h"
 #include "cli/serve/http/limits.h"
 #include "cli/serve/http/routes.h"
+#include "cli/serve/http/server.h"
 #include "reformer/base/errors.h"
 
 namespace reformer::cli {
 
 using std::chrono::milliseconds;
-
-namespace {
-
-class Server : public httplib::Server {
- public:
-  // The library lets 5 connections wait for this thread, and a busy machine
-  // resets the others.
-  void let_many_wait() { ::listen(svr_sock_, kWaiting); }
-
- private:
-  static constexpr int kWaiting = 512;
-};
-
-}  // namespace
 
 void require_http() {}
 

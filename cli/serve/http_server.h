@@ -16,6 +16,7 @@ struct HttpOptions {
   int64_t context = 1;      // tokens of a prompt with what follows it
   int64_t most_rounds = 1;  // of LSH attention that a request may ask for
   int64_t body = 1;         // bytes of a request
+  int64_t timeout = 10;     // seconds of silence that end a connection
   int64_t predicted = 0;    // bytes of caches, for /metrics
 };
 

@@ -57,6 +57,7 @@ nlohmann::ordered_json ServedModel::description() const {
   json["ngrams"] = config.lsh.ngrams;  // rounds after these
   json["chunk_length"] = config.lsh.chunk_length;
   json["trained_length"] = config.train.length;
+  if (kind() == "bytes") json["byte_offset"] = config.task.byte_offset;
   if (kind() == "image") json["image_size"] = config.task.image_size;
   if (language) {
     int64_t parameters = 0;

@@ -48,7 +48,7 @@ std::size_t SharedTranslations::waiting() {
   return waiting_.size();
 }
 
-std::vector<std::string> SharedTranslations::translate(
+std::vector<SharedTranslations::Text> SharedTranslations::translate(
     const std::vector<std::string>& lines) {
   const auto mine = std::make_shared<Asked>(Asked{lines});
   {

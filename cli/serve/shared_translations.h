@@ -1,6 +1,7 @@
 // Requests for translations that share steps.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -22,16 +23,23 @@ class SharedTranslations {
   // have more by itself: nobody waits for more than these and those before.
   static constexpr std::size_t kMostLines = 64;
 
+  struct Text {
+    std::string text;
+    int64_t tokens = 0;
+
+    bool operator==(const Text&) const = default;
+  };
+
   // A text for each line.
-  using Translate = std::function<std::vector<std::string>(
-      const std::vector<std::string>& lines)>;
+  using Translate =
+      std::function<std::vector<Text>(const std::vector<std::string>& lines)>;
 
   // The engine must outlive it; `translate` is called on its thread.
   SharedTranslations(Translate translate, Engine& engine)
       : translate_(std::move(translate)), engine_(engine) {}
 
   // Waits for them. Throws what Engine::run throws, and what translating does.
-  std::vector<std::string> translate(const std::vector<std::string>& lines);
+  std::vector<Text> translate(const std::vector<std::string>& lines);
 
   // Requests that wait.
   std::size_t waiting();
@@ -39,7 +47,7 @@ class SharedTranslations {
  private:
   struct Asked {
     std::vector<std::string> lines;
-    std::vector<std::string> texts = {};
+    std::vector<Text> texts = {};
     std::exception_ptr fault = nullptr;
     bool done = false;  // of the engine's thread
   };

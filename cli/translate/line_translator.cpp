@@ -31,6 +31,10 @@ LineTranslator::LineTranslator(const EncoderDecoder& model,
     : tokenizer_(std::move(tokenizer)),
       translator_(model, with_end(config, model, *tokenizer_)) {}
 
+int64_t LineTranslator::tokens_of(const std::string& line) const {
+  return is_blank(line) ? 0 : std::ssize(tokenizer_->encode(line));
+}
+
 int64_t LineTranslator::tokens_too_many(const std::string& line) const {
   // A token is at least a byte.
   if (std::ssize(line) <= translator_.most_source()) return 0;

@@ -45,6 +45,9 @@ class LineTranslator {
                             const std::atomic<bool>* stop = nullptr,
                             int64_t first = 0) const;
 
+  // How many tokens a line has; 0 of one that stays empty.
+  int64_t tokens_of(const std::string& line) const;
+
   // How many tokens too many a line has: its end is not read.
   int64_t tokens_too_many(const std::string& line) const;
 

@@ -6,8 +6,11 @@ transformers.
 
 MODEL is a folder that transformers saved, such as a download of
 google/reformer-enwik8; without a download, `--make-small` writes one with random
-weights there first. The work is done by the program `reformer`; OUT/theirs is
-what ReformerModelWithLMHead.from_pretrained loads.
+weights there first. The work is done by the program `reformer`, with its own
+attention, which is fast; OUT/theirs is what
+ReformerModelWithLMHead.from_pretrained loads. There transformers' attention reads
+the same parameters, another function: where the result is for transformers,
+leave `--attention ours` out.
 """
 import argparse
 import pathlib

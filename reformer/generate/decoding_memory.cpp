@@ -54,9 +54,24 @@ int64_t history_memory(const LshConfig& lsh, const GroupOfHeads& group,
                   lsh.n_buckets * int64_t{sizeof(std::vector<int32_t>)});
 }
 
+// Tensors, and lists on the CPU, that grow by doubling: from a position fewer,
+// in the worst case.
+int64_t huggingface_memory(const AttentionLayer& layer, int64_t rounds,
+                           int64_t positions, const Placement& placement) {
+  constexpr int64_t kLeast = 64;  // as HuggingfaceCache has
+  const int64_t room = std::max(kLeast, 2 * (positions - 1));
+  const auto element = static_cast<int64_t>(at::elementSize(placement.compute));
+  constexpr int64_t kSorted = sizeof(uint16_t) + sizeof(int32_t);
+  return layer.heads() * room *
+         (2 * layer.d_head() * element + rounds * kSorted);
+}
+
 int64_t layer_memory(const AttentionLayer& layer, const Pass& pass,
                      int64_t positions, const Placement& placement) {
   const auto lsh = decoding_lsh(layer, pass);
+  if (layer.kind() == AttentionKind::kLshHuggingface) {
+    return huggingface_memory(layer, lsh.rounds, positions, placement);
+  }
   const bool hashes = layer.kind() == AttentionKind::kLsh;
   const int64_t hashed = hashes ? layer.hashed_heads() : 0;
   const int64_t others = layer.heads() - hashed;
@@ -68,8 +83,8 @@ int64_t layer_memory(const AttentionLayer& layer, const Pass& pass,
     bytes += history_memory(lsh, group, positions, placement.device.is_cuda());
   };
   int64_t reach = 0;
-  if (layer.kind() == AttentionKind::kLocal) {
-    reach = 2 * layer.lsh().chunk_length;
+  if (is_local(layer.kind())) {
+    reach = 2 * layer.local().chunk_length;
   } else if (hashes) {
     reach = layer.near_window() + 1;
   }

@@ -28,7 +28,7 @@ constexpr const char* kHuggingfaceLsh = "huggingface_lsh_attention";
 // Scores of what is not seen, and of a position with itself: small enough to
 // vanish beside any other, and apart, so that who sees nobody sees itself.
 constexpr double kHidden = -1e9;
-constexpr double kItself = -1e5;
+constexpr double kItself = kHuggingfaceScoreOfItself;
 
 struct Attended {
   at::Tensor output;  // [..., queries, d_head]

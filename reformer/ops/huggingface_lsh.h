@@ -37,6 +37,9 @@ struct HuggingfaceLsh {
 
 HuggingfaceLsh huggingface_lsh(const Config& config);
 
+// Of a position with itself: so small that it vanishes beside any other.
+inline constexpr double kHuggingfaceScoreOfItself = -1e5;
+
 //   qk         [batch, heads, length, d_head]
 //   rotations  [heads, rounds, d_head, sum of factors / 2]
 //   returns    [batch, heads, rounds, length] uint16, no gradient

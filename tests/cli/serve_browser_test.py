@@ -251,6 +251,159 @@ class TextTest(PageTest):
         BROWSER.picture(PICTURES / "phone.png")
 
 
+    def test_what_a_byte_was_stands_there_while_one_points_at_it(self):
+        self.generate()
+        BROWSER.click("#t90")
+        BROWSER.until("attention !== null")
+        for i in (100, 95):
+            BROWSER.point_at(f"#t{i}")
+            BROWSER.until("$('detail').textContent.includes(arguments[0])",
+                          f"place {i}")
+        self.assertEqual(BROWSER.run(
+            "return document.querySelectorAll('#detail tr').length"), 5)
+        self.assertEqual(BROWSER.run("return chosen"), 90)
+        BROWSER.point_at("#name")
+        BROWSER.until("$('detail').textContent.includes('place 90')")
+
+    def test_the_slider_says_how_many_rounds_there_are(self):
+        def made(rounds):
+            self.set("rounds", rounds)
+            self.set("seed", 2)
+            self.generate("ab" * 40, 30)
+            return self.tokens()[80:]
+
+        for rounds in (8, 1, 2):
+            self.assertEqual(made(rounds), self.server.complete(
+                prompt="ab" * 40, max_tokens=30, seed=2, rounds=rounds,
+                temperature=0.8, logprobs=0)
+                ["choices"][0]["logprobs"]["token_ids"])
+        self.set("rounds", 5)
+        self.assertEqual(BROWSER.run(
+            "return [...$('round').options].map((e) => e.textContent)"),
+            ["all", "1", "2", "3", "4", "5"])
+        seen = BROWSER.run("return asked")
+        BROWSER.click("#t90")
+        BROWSER.until("asked > arguments[0] && attention !== null", seen)
+        told = self.server.ask("POST", "/v1/attention", {
+            "tokens": self.tokens(), "position": 90, "rounds": 5})[2]
+        self.assertEqual(
+            BROWSER.run("return [...attention.weights]"),
+            [[place, weight] for place, weight, _ in told["attended"]])
+
+    def test_works_by_touch(self):
+        BROWSER.resize(390, 844, phone=True)
+        self.generate()
+        BROWSER.touch("#t90")
+        BROWSER.until("attention !== null")
+        self.assertEqual(BROWSER.run("return chosen"), 90)
+
+
+class ImportedTest(PageTest):
+    """A model as `reformer import` makes them of Hugging Face's: two tokens
+    before the bytes, and their attention."""
+
+    arguments = ("--context", 300)
+
+    @classmethod
+    def run_folder(cls):
+        return serve_support.train_text(
+            PROGRAM, FOLDER.name, "imported", "task.byte_offset=2",
+            "model.vocabulary=258", "model.successor_fraction=0",
+            "model.attention=local_separate_qk,lsh_huggingface",
+            "model.bucket_factors=4", "lsh.local_window=0")
+
+    def test_bytes_stand_behind_tokens_that_are_none(self):
+        self.set("seed", 5)
+        self.generate("hé\n", 90)
+        given = self.server.ask("POST", "/v1/tokens", {"prompt": "hé\n"})[2]
+        expected = self.server.complete(
+            prompt=given["tokens"], max_tokens=90, seed=5, temperature=0.8,
+            logprobs=0)["choices"][0]["logprobs"]["token_ids"]
+        self.assertEqual(self.tokens(), given["tokens"] + expected)
+        self.assertTrue(BROWSER.text("#text").startswith("hé↵\n"))
+        BROWSER.click("#t0")
+        self.assertIn("h · byte 104 (68)", BROWSER.text("#detail"))
+        self.assertEqual(BROWSER.run(
+            "return faces([0, 1, 2, 34, 0xC5, 0xAB, 0xC5, 129]"
+            ".map((id) => ({id, name: id === 34 ? ' ' : ''})))"
+            ".map((face) => face.text)"),
+            ["[0]", "[1]", "00", " ", "é", "", "c3", "7f"])
+
+    def test_a_click_shows_what_their_attention_saw(self):
+        self.generate("abcabcab", 60)
+        self.set("layer", 1)
+        BROWSER.run("$('t50').click()")  # which may show nothing
+        BROWSER.until("attention !== null")
+        self.assertIn("places; ", BROWSER.text("#summary"))
+        told = self.server.ask("POST", "/v1/attention", {
+            "tokens": self.tokens(), "position": 50, "layer": 1})[2]
+        self.assertEqual(
+            BROWSER.run("return [...attention.weights]"),
+            [[place, weight] for place, weight, _ in told["attended"]])
+
+
+class PiecesTest(PageTest):
+    @classmethod
+    def run_folder(cls):
+        folder = pathlib.Path(FOLDER.name)
+        words = folder / "words"
+        words.write_text(
+            "the quick brown fox jumps over the lazy dog and away\n" * 300)
+        serve_support.check([PROGRAM, "tokenizer", "train", words, "--out",
+                             folder / "words.model", "--vocabulary", "300"])
+        return serve_support.train_text(
+            PROGRAM, FOLDER.name, "pieces", f"task.data={words}",
+            f"task.tokenizer={folder / 'words.model'}", "model.vocabulary=300")
+
+    def test_pieces_are_text_and_rare_characters_their_bytes(self):
+        prompt = "the quick ł fox"
+        BROWSER.type("#prompt", prompt)
+        self.set("max", 40)
+        BROWSER.click("#go")
+        BROWSER.until("!running && tokens.length === given + 40")
+        given = self.server.ask("POST", "/v1/tokens", {"prompt": prompt})[2]
+        self.assertEqual(self.tokens()[:len(given["tokens"])],
+                         given["tokens"])
+        self.assertIn(r"bytes:\xC5", given["names"])  # of the rare one
+        self.assertTrue(BROWSER.text("#text").startswith(prompt))
+        self.assertNotIn("bytes:", BROWSER.text("#text"))
+        self.assertLess(len(given["tokens"]), len(prompt.encode()))
+        BROWSER.click(f"#t{len(given['tokens']) + 10}")
+        BROWSER.until("attention !== null")
+        self.assertRegex(BROWSER.text("#detail"), r" · token \d+ · place ")
+        self.assertEqual(BROWSER.run(
+            r"return faces(['a', 'bytes:\\xC5', 'bytes:\\x82\\x62', 'bytes:\\xFF',"
+            r" 'c', '\x07'].map((name) => ({id: 9, name})))"
+            r".map((face) => face.text)"), ["a", "łb", "", "ff", "c", "07"])
+        BROWSER.picture(PICTURES / "pieces.png")
+
+
+class NumbersTest(PageTest):
+    @classmethod
+    def run_folder(cls):
+        out = pathlib.Path(FOLDER.name) / "numbers"
+        serve_support.train(PROGRAM, "duplication-small", out)
+        return out
+
+    def test_a_word_to_repeat_is_there_already(self):
+        prompt = BROWSER.run("return $('prompt').value")
+        numbers = [int(word) for word in prompt.split()]
+        self.assertEqual(len(numbers), 33)
+        self.assertEqual((numbers[0], numbers[-1]), (0, 0))
+        BROWSER.click("#go")
+        BROWSER.until("!running && tokens.length === 33 + 31")
+        expected = self.server.complete(
+            prompt=numbers, max_tokens=31, temperature=0, logprobs=0)
+        self.assertEqual(self.tokens(), numbers + expected["choices"][0]
+                         ["logprobs"]["token_ids"])
+        self.assertEqual(
+            [int(word) for word in BROWSER.text("#text").split()],
+            self.tokens())
+        BROWSER.click("#t40")
+        BROWSER.until("attention !== null")
+        BROWSER.picture(PICTURES / "numbers.png")
+
+
 class TokenTest(PageTest):
     token = "sixteen-letters-and-more"
     arguments = ("--token", token)
@@ -305,6 +458,32 @@ class ImageTest(PageTest):
                             "train.length=192", "model.axial_shape=8,8,3",
                             "model.axial_dims=6,6,4")
         return out
+
+    def test_an_image_is_painted_while_it_fills(self):
+        # What the server sends, a quarter at a time.
+        BROWSER.run("""
+            window.painted = [];
+            const paint = drawImage;
+            drawImage = () => { painted.push(tokens.length); paint(); };
+            const really = ask;
+            ask = async (path, body, signal) => {
+              const answer = await really(path, body, signal);
+              if (path !== 'v1/completions') return answer;
+              const bytes = new Uint8Array(await answer.arrayBuffer());
+              const quarter = Math.ceil(bytes.length / 4);
+              let at = 0;
+              return {body: new ReadableStream({pull: async (to) => {
+                if (at >= bytes.length) return to.close();
+                await new Promise((go) => setTimeout(go, 150));
+                to.enqueue(bytes.slice(at, at += quarter));
+              }}, {highWaterMark: 0})};
+            };""")
+        BROWSER.click("#go")
+        BROWSER.until("!running && tokens.length === 192")
+        painted = BROWSER.run("return painted")
+        self.assertEqual((painted[0], painted[-1]), (96, 192))
+        self.assertEqual(painted, sorted(painted))
+        self.assertGreaterEqual(len(set(painted)), 4, painted)
 
     def test_half_an_image_fills_and_a_pixel_shows_where_it_looked(self):
         self.assertEqual(len(self.tokens()), 96)
@@ -364,7 +543,8 @@ class OwnRun(PageTest):
 
 
 def load_tests(loader, tests, pattern):
-    chosen = [OwnRun] if RUN else [TextTest, TokenTest, ImageTest,
+    chosen = [OwnRun] if RUN else [TextTest, ImportedTest, PiecesTest,
+                                   NumbersTest, TokenTest, ImageTest,
                                    TranslationTest]
     return unittest.TestSuite(
         loader.loadTestsFromTestCase(case) for case in chosen)

@@ -22,18 +22,21 @@ def train(program, config, out, *settings):
         "train.steps=3", "train.warmup=1", "train.batch=1", "model.layers=2",
         "model.d_model=16", "model.d_ff=16", "model.heads=2", "model.d_head=8",
         "lsh.chunk_length=8", *settings) for word in ("--set", setting)]
-    run = subprocess.run(
-        [program, "train", config, "--out", out, "--threads", "1", *sets],
-        capture_output=True, timeout=300)
+    check([program, "train", config, "--out", out, "--threads", "1", *sets])
+
+
+def check(command):
+    run = subprocess.run(list(map(str, command)), capture_output=True,
+                         timeout=300)
     assert run.returncode == 0, run.stderr.decode()
 
 
-def train_text(program, folder):
+def train_text(program, folder, name="text", *settings):
     data = pathlib.Path(folder) / "data"
     data.write_bytes(bytes(range(256)) * 40)
-    out = pathlib.Path(folder) / "text"
+    out = pathlib.Path(folder) / name
     train(program, "text", out, f"task.data={data}", "train.length=64",
-          "model.positions=rotary")
+          "model.positions=rotary", *settings)
     return out
 
 
@@ -42,10 +45,7 @@ def train_translation(program, folder):
     config = pathlib.Path(folder) / "toy.json"
     config.write_text(json.dumps(TOY))
     out = pathlib.Path(folder) / "toy"
-    run = subprocess.run(
-        [program, "train", config, "--out", out, "--threads", "1"],
-        capture_output=True, timeout=300)
-    assert run.returncode == 0, run.stderr.decode()
+    check([program, "train", config, "--out", out, "--threads", "1"])
     return out
 
 

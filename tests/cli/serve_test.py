@@ -393,6 +393,109 @@ class FaultsTest(unittest.TestCase):
         self.assertEqual(SERVER.ask("GET", "/health")[0], 200)
 
 
+class SlowTest(unittest.TestCase):
+    """Clients that would be waited for as long as they like."""
+
+    @classmethod
+    def setUpClass(cls):
+        # 34 threads for connections.
+        cls.server = Server(PROGRAM, run(), "--timeout", 1, "--batch", 1,
+                            "--queue", 1, "--context", 20000)
+
+    @classmethod
+    def tearDownClass(cls):
+        status, error = cls.server.stop()
+        assert status == 0, error
+
+    def connect(self):
+        return socket.create_connection((self.server.host, self.server.port),
+                                        timeout=120)
+
+    @staticmethod
+    def rest(s):
+        got = b""
+        try:
+            while piece := s.recv(65536):
+                got += piece
+        except ConnectionResetError:
+            pass
+        return got
+
+    def test_who_falls_silent_within_a_request_is_not_waited_for(self):
+        for sent in (b"GE", b"GET /health HTTP/1.1\r\nHost: localh",
+                     b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+                     b"Content-Length: 100\r\n\r\n{"):
+            with self.connect() as s:
+                s.sendall(sent)
+                self.assertNotIn(b" 200 ", self.rest(s))
+
+    def test_who_drips_keeps_nobody_out(self):
+        ended = threading.Event()
+
+        def drip():
+            while not ended.is_set():  # again and again
+                with self.connect() as s:
+                    try:
+                        s.sendall(b"GET /health HTTP/1.1\r\nX: ")
+                        while not ended.wait(0.2):
+                            s.sendall(b"y")
+                    except OSError:
+                        pass
+        threads = [threading.Thread(target=drip) for _ in range(40)]
+        for thread in threads:
+            thread.start()
+        try:
+            with self.connect() as s:
+                s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+                          b"Connection: close\r\n\r\n")
+                self.assertIn(b" 200 ", self.rest(s))
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+
+    def test_heads_end(self):
+        for line in (b"X: y\r\n", b"X: " + b"y" * 8000 + b"\r\n", b"y"):
+            with self.connect() as s:
+                s.sendall(b"GET /health HTTP/1.1\r\n")
+                sent = 0
+                with self.assertRaises(OSError):
+                    while sent < 2 ** 27:
+                        s.sendall(line * (2 ** 18 // len(line)))
+                        sent += 2 ** 18
+        large = b"X: " + b"y" * 8000 + b"\r\n"
+        for count, status in ((3, 200), (5, 400)):
+            with self.connect() as s:
+                s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+                          b"Connection: close\r\n" + count * large + b"\r\n")
+                self.assertIn(b" %d " % status, self.rest(s)[:16])
+
+    def test_who_reads_nothing_of_a_stream_makes_room(self):
+        before = self.server.metrics()["reformer_texts_cancelled_total"]
+        body = json.dumps({"prompt": "a", "max_tokens": 19000, "logprobs": 20,
+                           "stream": True}).encode()
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.connect((self.server.host, self.server.port))
+            s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+                      b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            until(lambda: self.server.metrics()
+                  ["reformer_texts_cancelled_total"] > before)
+
+    def test_who_left_is_not_looked_for(self):
+        left = 'reformer_responses_total{status="499"}'
+        before = self.server.metrics().get(left, 0)
+        body = json.dumps({"tokens": [1] * 5000}).encode()
+        self.server.process.send_signal(signal.SIGSTOP)
+        try:
+            with self.connect() as s:
+                s.sendall(b"POST /v1/attention HTTP/1.1\r\nHost: localhost\r\n"
+                          b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        finally:
+            self.server.process.send_signal(signal.SIGCONT)
+        until(lambda: self.server.metrics().get(left, 0) == before + 1)
+
+
 class ManyTest(unittest.TestCase):
     def test_texts_together_are_what_each_is_alone(self):
         bodies = [dict(prompt="abcde"[:i], max_tokens=20 + 7 * i, seed=i,
@@ -472,6 +575,33 @@ class TranslationTest(unittest.TestCase):
                          expected)
         events = list(self.server.stream(prompt=lines[0]))
         self.assertEqual(events[0]["choices"][0]["text"], expected[0])
+
+    def test_usage_counts_tokens_in_one_piece_and_in_events(self):
+        lines = ["baba dama", "fafe", "", "baba dama fafe gape"]
+        whole = self.server.complete(prompt=lines)
+        usage = whole["usage"]
+        # Of this toy a word is a token.
+        self.assertEqual(usage["prompt_tokens"],
+                         sum(len(line.split()) for line in lines))
+        self.assertEqual(usage["completion_tokens"], sum(
+            len(choice["text"].split()) for choice in whole["choices"]))
+        self.assertEqual(usage["total_tokens"], usage["prompt_tokens"]
+                         + usage["completion_tokens"])
+        events = list(self.server.stream(
+            prompt=lines, stream_options={"include_usage": True}))
+        self.assertEqual(len(events), 5)
+        self.assertEqual(events[-1]["choices"], [])
+        self.assertEqual(events[-1]["usage"], usage)
+
+    def test_refuses_to_draw(self):
+        for key, value in (("temperature", 0.7), ("top_p", 0.9),
+                           ("top_k", 3), ("repetition_penalty", 1.1)):
+            status, _, answer = self.server.ask(
+                "POST", "/v1/completions", {"prompt": "fafe", key: value})
+            self.assertEqual(status, 400, key)
+            self.assertIn(key, answer["error"]["message"])
+            self.assertIn("likeliest", answer["error"]["message"])
+        self.server.complete(prompt="fafe", temperature=0, top_p=1, seed=3)
 
     def test_refuses_what_is_for_texts_that_go_on(self):
         for path, body in (("/v1/completions", {"prompt": "a", "n": 2}),

@@ -90,6 +90,21 @@ class Browser:
     def click(self, selector):
         self.ask("POST", f"/element/{self.find(selector)}/click")
 
+    def move(self, kind, selector, *then):
+        """A pointer, "mouse" or "touch", to the middle of an element."""
+        where = {ELEMENT: self.find(selector)}
+        self.ask("POST", "/actions", {"actions": [
+            {"type": "pointer", "id": kind, "parameters": {"pointerType": kind},
+             "actions": [{"type": "pointerMove", "origin": where, "x": 0,
+                          "y": 0}, *then]}]})
+
+    def point_at(self, selector):
+        self.move("mouse", selector)
+
+    def touch(self, selector):
+        self.move("touch", selector, {"type": "pointerDown", "button": 0},
+                  {"type": "pointerUp", "button": 0})
+
     def type(self, selector, text):
         self.ask("POST", f"/element/{self.find(selector)}/value",
                  {"text": text})

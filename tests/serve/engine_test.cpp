@@ -6,6 +6,7 @@
 #include <latch>
 
 #include "reformer/base/errors.h"
+#include "reformer/base/interruption.h"
 #include "tests/support/duplication_config.h"
 
 namespace reformer::cli {
@@ -14,6 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int64_t kContext = 3000;
+constexpr std::chrono::seconds kPatience{30};  // of tests that fail
 
 Config small_config() {
   auto config = duplication_config(256, 16, 16, kContext);
@@ -37,6 +39,12 @@ class EngineTest : public testing::Test {
     request.before = {""};
     request.max_tokens = max_tokens;
     return engine_.submit(std::move(request));
+  }
+
+  // Until it is interrupted.
+  static void work_on() {
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < until) interruption_point();
   }
 
   static int64_t take_all(Generation& generation) {
@@ -97,6 +105,43 @@ TEST_F(EngineTest, MoreTextsThanGoOnTogetherAllEnd) {
   std::vector<std::shared_ptr<Generation>> all;
   for (int64_t i = 0; i < 8; ++i) all.push_back(submit(300 * i, 3 + i));
   for (int64_t i = 0; i < 8; ++i) EXPECT_EQ(take_all(*all[i]), 3 + i);
+}
+
+TEST_F(EngineTest, TextsGoOnAndComeWhileOtherWorkIsDone) {
+  const auto running = submit(1, kContext - 10);
+  while (running->take(milliseconds(100), {}).empty()) {
+  }
+  std::shared_ptr<Generation> other;
+  engine_.run([&] {
+    other = submit(3, 200);
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (!other->done() && std::chrono::steady_clock::now() < until) {
+      interruption_point();
+      other->take({}, {});
+    }
+  });
+  EXPECT_TRUE(other->done());
+  running->cancel();
+}
+
+TEST_F(EngineTest, WorkEndsWhenNobodyWaitsForItAnyLonger) {
+  std::atomic<bool> begun = false;
+  EXPECT_THROW(engine_.run(
+                   [&] {
+                     begun = true;
+                     work_on();
+                   },
+                   [&] { return begun.load(); }),
+               Interrupted);
+  EXPECT_THROW(engine_.run([] {}, [] { return true; }), Interrupted);
+}
+
+TEST_F(EngineTest, WorkEndsAfterAStop) {
+  EXPECT_THROW(engine_.run([&] {
+    engine_.stop();
+    work_on();
+  }),
+               Interrupted);
 }
 
 TEST_F(EngineTest, AfterAStopNobodyWaits) {

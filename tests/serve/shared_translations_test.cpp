@@ -12,11 +12,12 @@ namespace reformer::cli {
 namespace {
 
 using Lines = std::vector<std::string>;
+using Texts = std::vector<SharedTranslations::Text>;
 
 class SharedTranslationsTest : public testing::Test {
  protected:
   // What is asked for while the engine has other things to do, in order.
-  std::vector<std::future<Lines>> ask_at_once(const std::vector<Lines>& all) {
+  std::vector<std::future<Texts>> ask_at_once(const std::vector<Lines>& all) {
     std::latch begun(1);
     std::latch go(1);
     auto busy = std::async(std::launch::async, [&] {
@@ -26,7 +27,7 @@ class SharedTranslationsTest : public testing::Test {
       });
     });
     begun.wait();
-    std::vector<std::future<Lines>> asked;
+    std::vector<std::future<Texts>> asked;
     for (const auto& lines : all) {
       asked.push_back(std::async(
           std::launch::async, [&] { return translations_.translate(lines); }));
@@ -43,11 +44,11 @@ class SharedTranslationsTest : public testing::Test {
   Engine engine_{nullptr, nullptr, {1, 8, 1}};
   SharedTranslations translations_{[this](const Lines& lines) {
                                      passes_.push_back(lines.size());
-                                     Lines texts;
+                                     Texts texts;
                                      for (const auto& line : lines) {
                                        require(line != "broken",
                                                "this cannot be translated");
-                                       texts.push_back("T" + line);
+                                       texts.push_back({"T" + line, 1});
                                      }
                                      return texts;
                                    },
@@ -56,10 +57,10 @@ class SharedTranslationsTest : public testing::Test {
 
 TEST_F(SharedTranslationsTest, WhatWaitsIsTranslatedTogether) {
   auto asked = ask_at_once({{"a", "b"}, {"c"}, {}, {"d", "e", "f"}});
-  EXPECT_EQ(asked[0].get(), (Lines{"Ta", "Tb"}));
-  EXPECT_EQ(asked[1].get(), (Lines{"Tc"}));
-  EXPECT_EQ(asked[2].get(), (Lines{}));
-  EXPECT_EQ(asked[3].get(), (Lines{"Td", "Te", "Tf"}));
+  EXPECT_EQ(asked[0].get(), (Texts{{"Ta", 1}, {"Tb", 1}}));
+  EXPECT_EQ(asked[1].get(), (Texts{{"Tc", 1}}));
+  EXPECT_EQ(asked[2].get(), (Texts{}));
+  EXPECT_EQ(asked[3].get(), (Texts{{"Td", 1}, {"Te", 1}, {"Tf", 1}}));
   EXPECT_EQ(passes_, (std::vector<std::size_t>{6}));
 }
 
@@ -75,7 +76,7 @@ TEST_F(SharedTranslationsTest, AFaultIsThatOfAllWhoShareIt) {
   auto asked = ask_at_once({{"a"}, {"broken"}});
   EXPECT_THROW(asked[0].get(), Error);
   EXPECT_THROW(asked[1].get(), Error);
-  EXPECT_EQ(translations_.translate({"a"}), (Lines{"Ta"}));
+  EXPECT_EQ(translations_.translate({"a"}), (Texts{{"Ta", 1}}));
 }
 
 }  // namespace

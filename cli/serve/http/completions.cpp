@@ -38,7 +38,13 @@ Completions::Completions(const ServedModel& model, Engine& engine,
   if (!model.translator) return;
   translations_ = std::make_unique<SharedTranslations>(
       [&](const std::vector<std::string>& lines) {
-        return model.translator->translate(lines, {}, &engine.stopping()).texts;
+        std::vector<SharedTranslations::Text> texts(lines.size());
+        const auto take = [&](size_t line,
+                              const std::vector<Translation>& all) {
+          if (!all.empty()) texts[line] = {all[0].text, all[0].tokens};
+        };
+        model.translator->translate(lines, take, &engine.stopping());
+        return texts;
       },
       engine);
 }
@@ -129,7 +135,14 @@ void Completions::translate(const CompletionRequest& request,
                        "a model that translates gives one text for each "
                        "prompt: n, logprobs and stop are not for it");
   }
+  if (!request.sampling.empty()) {
+    throw RequestError(400, request.sampling,
+                       request.sampling +
+                           ": a model that translates searches for the "
+                           "likeliest text, it does not draw one");
+  }
   std::vector<std::string> lines;
+  int64_t prompt_tokens = 0;
   for (const auto& prompt : request.prompts) {
     const auto* text = std::get_if<std::string>(&prompt);
     if (text == nullptr) {
@@ -142,6 +155,7 @@ void Completions::translate(const CompletionRequest& request,
                          "prompt: " + std::to_string(cut) +
                              " tokens too many for the model's positions");
     }
+    prompt_tokens += model_.translator->tokens_of(*text);
     lines.push_back(*text);
   }
   const auto texts = translations_->translate(lines);
@@ -150,12 +164,17 @@ void Completions::translate(const CompletionRequest& request,
   for (size_t i = 0; i < texts.size(); ++i) {
     GeneratedToken token;
     token.choice = static_cast<int64_t>(i);
-    token.text = texts[i];
+    token.text = texts[i].text;
     token.finish = Finish::kStop;
-    if (request.stream) events += event(answer.chunk(token));
-    answer.add(token);
+    token.tokens = texts[i].tokens;
+    if (request.stream) {
+      events += event(answer.chunk(token));
+    } else {
+      answer.add(token);
+    }
   }
-  if (!request.stream) return put_json(response, answer.whole(0));
+  if (!request.stream) return put_json(response, answer.whole(prompt_tokens));
+  if (request.stream_usage) events += event(answer.usage_chunk(prompt_tokens));
   response.set_header("Cache-Control", "no-store");
   response.set_content(events + "data: [DONE]\n\n", kEvents);
 }

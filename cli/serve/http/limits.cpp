@@ -7,8 +7,6 @@
 namespace reformer::cli {
 namespace {
 
-constexpr time_t kReadSeconds = 10;
-constexpr time_t kWriteSeconds = 10;
 constexpr time_t kIdleSeconds = 15;      // of a connection between requests
 constexpr size_t kMostRequests = 10000;  // of one connection
 constexpr int64_t kOtherConnections = 32;
@@ -25,7 +23,8 @@ const char* sentence_on(int status) {
     case 416:
       return "this is no range, and parts of an answer are not offered";
     default:
-      return "this is no HTTP request that can be answered";
+      return "this is no HTTP request that can be answered, or one whose head "
+             "is too large or came too slowly";
   }
 }
 
@@ -106,8 +105,8 @@ void set_limits(httplib::Server& server, const Engine& engine,
   server.new_task_queue = [connections] {
     return new ConnectionThreads(static_cast<size_t>(connections));
   };
-  server.set_read_timeout(kReadSeconds);
-  server.set_write_timeout(kWriteSeconds);
+  server.set_read_timeout(static_cast<time_t>(options.timeout));
+  server.set_write_timeout(static_cast<time_t>(options.timeout));
   server.set_keep_alive_timeout(kIdleSeconds);
   server.set_keep_alive_max_count(kMostRequests);
   server.set_payload_max_length(static_cast<size_t>(options.body));

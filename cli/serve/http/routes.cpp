@@ -5,6 +5,7 @@
 #include "cli/serve/completion_json.h"
 #include "cli/serve/http/access.h"
 #include "cli/serve/http/answers.h"
+#include "cli/serve/http/server.h"
 #include "cli/serve/metrics_text.h"
 #include "cli/serve/page.h"
 #include "reformer/base/errors.h"
@@ -20,6 +21,8 @@ using httplib::Response;
 
 constexpr bool kOpen = false;  // to who has no token
 constexpr bool kToken = true;
+
+constexpr int kClientLeft = 499;  // seen by nobody, and in /metrics
 
 RequestLimits limits_of(const Engine& engine, const HttpOptions& options) {
   RequestLimits limits;
@@ -59,7 +62,11 @@ Routes::Handler Routes::guarded(bool token, const Handler& handler) {
     } catch (const QueueFull& error) {
       put_error(response, engine_.stopping() ? 503 : 429, error.what());
     } catch (const Interrupted&) {
-      put_error(response, 503, "the server is being stopped");
+      if (engine_.stopping()) {
+        put_error(response, 503, "the server is being stopped");
+      } else {
+        put_error(response, kClientLeft, "nobody waits for this");
+      }
     } catch (const std::exception& error) {
       const std::string sentence = error.what();  // LibTorch's has many lines
       put_error(response, engine_.stopping() ? 503 : 500,
@@ -110,8 +117,9 @@ void Routes::attention(const httplib::Request& request,
                            " tokens here, got " +
                            std::to_string(asked.tokens.size()));
   }
+  view_->check(asked);
   Json json;
-  engine_.run([&] { json = view_->answer(asked); });
+  engine_.run([&] { json = view_->answer(asked); }, client_has_left);
   put_json(response, json);
 }
 

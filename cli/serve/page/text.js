@@ -57,7 +57,8 @@ function grow(before) {
     return draw();
   }
   const box = $('text');
-  const first = Math.max(from, before - 3);
+  let first = Math.max(from, before - 3);
+  while (first > from && goesOn(tokens[first])) --first;
   const all = faces(tokens.slice(first));
   const stays = box.scrollTop + box.clientHeight >= box.scrollHeight - 40;
   all.forEach((face, i) => {
@@ -83,8 +84,8 @@ function detail(i) {
   const box = $('detail');
   if (!token) return;
   const head = document.createElement('p');
-  const name = model.kind === 'bytes' ?
-    `byte ${token.id} (${hex(token.id)})` : `token ${token.id}`;
+  const name = model.kind === 'bytes' && byteOf(token) >= 0 ?
+    `byte ${byteOf(token)} (${hex(byteOf(token))})` : `token ${token.id}`;
   head.textContent = model.kind === 'image' ? `${pixelName(i)}: ${token.id}` :
     `${readable(token)} · ${name} · place ${i.toLocaleString()}`;
   box.replaceChildren(head);

@@ -1,0 +1,67 @@
+#include "cli/serve/http/server.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "cli/serve/http/request_stream.h"
+
+namespace reformer::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr int kWaiting = 512;
+constexpr socket_t kNone = -1;
+
+thread_local socket_t answered = kNone;
+
+}  // namespace
+
+bool client_has_left() { return answered != kNone && has_left(answered); }
+
+void Server::let_many_wait() { ::listen(svr_sock_, kWaiting); }
+
+bool Server::wait_for_request(socket_t socket) const {
+  constexpr milliseconds kPoll{100};  // until a stop is noticed
+  const auto end =
+      std::chrono::steady_clock::now() + seconds(keep_alive_timeout_sec_);
+  while (svr_sock_ != INVALID_SOCKET &&
+         std::chrono::steady_clock::now() < end) {
+    if (wait_readable(socket, kPoll)) return true;
+  }
+  return false;
+}
+
+// Returns whether another request may follow.
+bool Server::answer_next(socket_t socket, bool last) {
+  RequestStream stream(socket, seconds(read_timeout_sec_));
+  bool closed = false;
+  // Later versions of the library are told where both ends are.
+  const auto answer = [&](auto& self) {
+    if constexpr (requires {
+                    self.process_request(stream, last, closed, nullptr);
+                  }) {
+      return self.process_request(stream, last, closed, nullptr);
+    } else {
+      return self.process_request(stream, "", 0, "", 0, last, closed, nullptr);
+    }
+  };
+  return answer(*this) && !closed && !last && !stream.refused();
+}
+
+bool Server::process_and_close_socket(socket_t socket) {
+  answered = socket;
+  bool goes_on = true;
+  for (size_t left = keep_alive_max_count_; goes_on && left > 0; --left) {
+    goes_on = wait_for_request(socket) && answer_next(socket, left == 1);
+  }
+  answered = kNone;
+  ::shutdown(socket, SHUT_RDWR);
+  ::close(socket);
+  return true;
+}
+
+}  // namespace reformer::cli
