@@ -39,7 +39,7 @@ class Variables {
     const auto [stop, fault] = std::from_chars(value.data(), end, number);
     require(fault == std::errc() && stop == end && !value.empty() &&
                 number >= least && number <= most,
-            name, ": an integer from ", least, " to ", most,
+            name, ": a whole number from ", least, " to ", most,
             " is required of the launcher, got '", value, "'");
     return number;
   }

@@ -51,8 +51,9 @@ TEST(SetConfigValue, MistakesAreErrors) {
             "model.layers: a whole number is required, got \"3x\"");
   EXPECT_EQ(error("model.layers="),
             "model.layers: a whole number is required, got \"\"");
-  EXPECT_EQ(error("model.axial_shape=64;64"),
-            "model.axial_shape: a list of integers is required, got \"64;64\"");
+  EXPECT_EQ(
+      error("model.axial_shape=64;64"),
+      "model.axial_shape: a list of whole numbers is required, got \"64;64\"");
   expect_contains(error("model=3"), "unknown key 'model'");
   expect_contains(error("lsh.window=wide"), "one of chunk, trailing");
 }
