@@ -117,10 +117,10 @@ TEST(Ranks, TheFirstHostOfAListIsFound) {
 
 TEST(Ranks, ImpossibleOnesAreErrorsThatNameTheVariable) {
   EXPECT_EQ(error_of({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
-            "RANK: an integer from 0 to 1 is required of the launcher, got "
+            "RANK: a whole number from 0 to 1 is required of the launcher, got "
             "'2'");
   EXPECT_EQ(error_of({{"RANK", "0"}}),
-            "WORLD_SIZE: an integer from 1 to 1048576 is required of the "
+            "WORLD_SIZE: a whole number from 1 to 1048576 is required of the "
             "launcher, got ''");
   EXPECT_NE(error_of({{"RANK", "0x"}, {"WORLD_SIZE", "2"}}).find("got '0x'"),
             std::string::npos);
