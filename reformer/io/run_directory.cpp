@@ -19,10 +19,12 @@ bool begun(const fs::path& run) {
   return fs::exists(run / kConfigFile) || !checkpoints_in(run).empty();
 }
 
-// A run that was killed before it had written anything leaves these.
+// A run that was killed before it had written its settings leaves these.
 bool is_of_killed_run(const fs::path& path) {
-  return is_leftover(path) ||
-         (path.filename() == kLockFile && is_lock_file(path.string()));
+  const fs::path lock = path.parent_path() / kLockFile;
+  const bool ours = fs::exists(lock) && is_lock_file(lock.string());
+  return is_leftover(path) || (ours && (path.filename() == kLockFile ||
+                                        path.filename() == kTokenizerFile));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cmath>
@@ -94,6 +95,7 @@ std::vector<double> poured(const std::vector<double>& loads, double more) {
 std::vector<RowRange> rows_in_parts(int64_t rows,
                                     const std::vector<double>& parts) {
   const double all = std::accumulate(parts.begin(), parts.end(), 0.0);
+  TORCH_INTERNAL_ASSERT(all > 0);
   std::vector<RowRange> ranges;
   double sum = 0;
   int64_t begin = 0;

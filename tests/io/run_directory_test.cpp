@@ -24,6 +24,22 @@ TEST_F(RunDirectory, ANewRunGetsItsFolderAndConfig) {
   EXPECT_FALSE(fs::exists(run + "/.tmp-config.json-1"));
 }
 
+// Killed between its tokenizer and its settings.
+TEST_F(RunDirectory, ARunThatWasKilledBeforeItsSettingsIsBegunAgain) {
+  put_bytes(folder_ / "tokenizer.model", "pieces");
+  EXPECT_TRUE(error_of([&] {
+                create_run_directory(run_, {});
+              }).starts_with(run_ + ": exists and is not empty"));
+  std::string lock;
+  {
+    const RunLock held(run_);
+    lock = bytes_of(folder_ / "run.lock");
+  }
+  put_bytes(folder_ / "run.lock", lock);
+  create_run_directory(run_, {}, "other pieces");
+  EXPECT_EQ(bytes_of(folder_ / "tokenizer.model"), "other pieces");
+}
+
 TEST_F(RunDirectory, ANewRunDoesNotTouchAnOldOne) {
   const std::string message = run_ + ": already holds a run; ";
   save(1);
