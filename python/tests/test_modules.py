@@ -243,10 +243,11 @@ def test_mistakes_with_modules_have_a_sentence():
         model(x, x)
 
 
-def test_training_compiles_whole_where_scalars_are_captured(monkeypatch):
+# Not monkeypatch: what it gives back is no setting any more.
+@torch._dynamo.config.patch(capture_scalar_outputs=True)
+def test_training_compiles_whole_where_scalars_are_captured():
     """Two calls of one graph draw different hashes, those of the plain one."""
     torch.compiler.reset()
-    monkeypatch.setattr(torch._dynamo.config, "capture_scalar_outputs", True)
     attention, x = Attention(rehash=True), normal(1, 400, WIDTH) * 5
     compiled = torch.compile(attention, fullgraph=True, backend="aot_eager")
     torch.manual_seed(1)
