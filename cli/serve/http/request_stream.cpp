@@ -63,14 +63,16 @@ ssize_t RequestStream::fill() {
   return n;
 }
 
-// A byte of the head, which ends with an empty line. Returns whether it is
+// A byte of the head, which ends where the library sees an empty line: at
+// "\r\n" alone. Lines that end otherwise it skips. Returns whether the byte is
 // within the limit.
 bool RequestStream::count(char c) {
   if (!in_head_) return true;
   if (++head_ > kMostHead) return false;
   const bool ends = c == '\n';
-  in_head_ = !(ends && line_ == 1);  // behind its '\r'
+  in_head_ = !(ends && line_ == 1 && last_ == '\r');
   line_ = ends ? 0 : line_ + 1;
+  last_ = c;
   return true;
 }
 

@@ -49,6 +49,7 @@ class RequestStream : public httplib::Stream {
   int64_t received_ = 0;
   size_t head_ = 0;  // bytes of it
   size_t line_ = 0;  // of its last line
+  char last_ = 0;    // of these bytes
   bool in_head_ = true;
   bool refused_ = false;
 };
