@@ -736,6 +736,28 @@ class ProgramTest(unittest.TestCase):
         self.assertIn(b"is being stopped", answer.read())
         connection.close()
 
+    def test_a_stop_waits_for_no_client(self):
+        server = Server(PROGRAM, run(), "--timeout", 3600, "--context", 20000)
+        body = json.dumps({"prompt": "a", "max_tokens": 12000, "logprobs": 20,
+                           "stream": True}).encode()
+        head = b"GET /health HTTP/1.1\r\n"
+        silent = [socket.create_connection((server.host, server.port))
+                  for _ in range(3)]
+        with silent[0], silent[1], silent[2], socket.socket() as reads_nothing:
+            silent[0].sendall(b"GE")
+            silent[1].sendall(head + b"Host: localh")
+            silent[2].sendall(b"POST /v1/completions HTTP/1.1\r\n"
+                              b"Content-Length: 100\r\n\r\n{")
+            reads_nothing.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reads_nothing.connect((server.host, server.port))
+            reads_nothing.sendall(
+                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            # All of it is drawn, more than there is room for between the two.
+            until(lambda: server.metrics()["reformer_texts_total"] == 1,
+                  seconds=300)
+            self.assertEqual(server.stop()[0], 0)
+
     def test_says_what_it_will_take_of_memory(self):
         server = Server(PROGRAM, run(), "--batch", 2, "--queue", 5)
         status, error = server.stop()
