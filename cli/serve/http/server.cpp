@@ -35,17 +35,8 @@ bool Server::answer_next(socket_t socket, bool last) {
   RequestStream stream(socket, seconds(read_timeout_sec_),
                        [this] { return stopping(); });
   bool closed = false;
-  // Later versions of the library are told where both ends are.
-  const auto answer = [&](auto& self) {
-    if constexpr (requires {
-                    self.process_request(stream, last, closed, nullptr);
-                  }) {
-      return self.process_request(stream, last, closed, nullptr);
-    } else {
-      return self.process_request(stream, "", 0, "", 0, last, closed, nullptr);
-    }
-  };
-  return answer(*this) && !closed && !last && !stream.refused();
+  return process_request(stream, last, closed, nullptr) && !closed && !last &&
+         !stream.refused();
 }
 
 bool Server::process_and_close_socket(socket_t socket) {
