@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "reformer/base/interruption.h"
 #include "reformer/generate/decoded_attention.h"
 #include "reformer/kernels/interval_attention.h"
 
@@ -71,6 +72,7 @@ std::vector<Seen> seen_by_huggingface(const HuggingfaceLsh& lsh,
   const int64_t rounds = buckets.size(0);
   std::vector<std::vector<int64_t>> orders;
   for (int64_t r = 0; r < rounds; ++r) {
+    interruption_point();
     orders.push_back(sorted_by(buckets[r].const_data_ptr<uint16_t>(), count));
   }
   const auto see = [&](int64_t by, int64_t of, int64_t chunk) {

@@ -24,7 +24,8 @@ struct AttendedPosition {
 };
 
 // As the position's turn came in decoding: by trailing windows, and of
-// lsh_huggingface as the last position of `rows`, which must end there.
+// lsh_huggingface as the last position of `rows`, which must end there;
+// there with interruption points between the rounds.
 //
 //   returns  [position + 1]: of the positions whose keys were seen
 std::vector<AttendedPosition> attended_positions(const AttentionLayer& layer,

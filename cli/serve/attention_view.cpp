@@ -221,6 +221,7 @@ nlohmann::ordered_json AttentionView::answer(const AttentionRequest& request) {
         model_.stack().blocks()[static_cast<size_t>(block)].attention;
     for (int64_t head = 0; head < config.model.heads; ++head) {
       if (request.head && *request.head != head) continue;
+      interruption_point();
       const bool after = head < layer.successor_heads();
       add(attended_positions(layer, rows, head, request.position), after,
           weights);

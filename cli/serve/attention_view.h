@@ -15,8 +15,10 @@ namespace reformer::cli {
 
 // The last text that somebody asked about is kept as far as the layers read it,
 // so that one pass answers all questions on it and on what it begins with. Of
-// one thread. Its passes have interruption points, on a CPU within kernels too
-// (base/interruption.h); what is interrupted is forgotten.
+// one thread. With interruption points (base/interruption.h) between heads and
+// in its passes: there on a CPU within kernels too, but a layer's attention of
+// lsh_huggingface, all its heads and rounds, is one part. Of a pass that is
+// interrupted nothing is kept.
 class AttentionView {
  public:
   // Of queries and keys that are kept: of longer texts one layer is, or, where

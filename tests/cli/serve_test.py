@@ -455,19 +455,25 @@ class SlowTest(unittest.TestCase):
                 thread.join()
 
     def test_heads_end(self):
-        for line in (b"X: y\r\n", b"X: " + b"y" * 8000 + b"\r\n", b"y"):
+        # Lines without "\r" are skipped: none of them is the empty one.
+        for first, line in (
+                (b"", b"X: y\r\n"), (b"", b"y"), (b"x\n", b"y"),
+                (b"", b"X: " + b"y" * 8000 + b"\r\n"),
+                (b"x\n", b"X: y\r\n")):
             with self.connect() as s:
-                s.sendall(b"GET /health HTTP/1.1\r\n")
+                s.sendall(b"GET /health HTTP/1.1\r\n" + first)
                 sent = 0
                 with self.assertRaises(OSError):
                     while sent < 2 ** 27:
                         s.sendall(line * (2 ** 18 // len(line)))
                         sent += 2 ** 18
         large = b"X: " + b"y" * 8000 + b"\r\n"
-        for count, status in ((3, 200), (5, 400)):
+        for first, count, status in ((b"", 3, 200), (b"x\n", 3, 200),
+                                     (b"", 5, 400), (b"x\n", 5, 400)):
             with self.connect() as s:
                 s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
-                          b"Connection: close\r\n" + count * large + b"\r\n")
+                          b"Connection: close\r\n" + first + count * large +
+                          b"\r\n")
                 self.assertIn(b" %d " % status, self.rest(s)[:16])
 
     def test_who_reads_nothing_of_a_stream_makes_room(self):
@@ -729,6 +735,28 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(server.stop()[0], 0)
         self.assertIn(b"is being stopped", answer.read())
         connection.close()
+
+    def test_a_stop_waits_for_no_client(self):
+        server = Server(PROGRAM, run(), "--timeout", 3600, "--context", 20000)
+        body = json.dumps({"prompt": "a", "max_tokens": 12000, "logprobs": 20,
+                           "stream": True}).encode()
+        head = b"GET /health HTTP/1.1\r\n"
+        silent = [socket.create_connection((server.host, server.port))
+                  for _ in range(3)]
+        with silent[0], silent[1], silent[2], socket.socket() as reads_nothing:
+            silent[0].sendall(b"GE")
+            silent[1].sendall(head + b"Host: localh")
+            silent[2].sendall(b"POST /v1/completions HTTP/1.1\r\n"
+                              b"Content-Length: 100\r\n\r\n{")
+            reads_nothing.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reads_nothing.connect((server.host, server.port))
+            reads_nothing.sendall(
+                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            # All of it is drawn, more than there is room for between the two.
+            until(lambda: server.metrics()["reformer_texts_total"] == 1,
+                  seconds=300)
+            self.assertEqual(server.stop()[0], 0)
 
     def test_says_what_it_will_take_of_memory(self):
         server = Server(PROGRAM, run(), "--batch", 2, "--queue", 5)

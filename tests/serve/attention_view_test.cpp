@@ -149,5 +149,30 @@ TEST(AttentionView, GivesTurnsAndHeedsAStop) {
   EXPECT_EQ(view.answer(request_of(50)), expected);
 }
 
+void expect_interruption_points_on_a_kept_text(const char* attention,
+                                               int64_t points) {
+  SCOPED_TRACE(attention);
+  const LanguageModel model(small_config(attention));
+  AttentionView view(model);
+  const auto expected = view.answer(request_of(50));
+  std::atomic<bool> stop = false;
+  int64_t turns = 0;
+  const std::function<void()> turn = [&] { stop = ++turns == points - 1; };
+  {
+    const Interruptible interruptible(&stop, &turn);
+    EXPECT_THROW(view.answer(request_of(50)), Interrupted);
+  }
+  EXPECT_EQ(turns, points - 1);
+  EXPECT_EQ(view.answer(request_of(50)), expected);
+}
+
+// For each head, and for each round whose buckets are sorted.
+TEST(AttentionView, GivesTurnsAndHeedsAStopOnAKeptText) {
+  constexpr int64_t kHeads = 3 * 2;
+  expect_interruption_points_on_a_kept_text("lsh", kHeads);
+  expect_interruption_points_on_a_kept_text("lsh_huggingface",
+                                            kHeads * (1 + 2));
+}
+
 }  // namespace
 }  // namespace reformer::cli

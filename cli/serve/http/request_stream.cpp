@@ -11,19 +11,29 @@ namespace {
 
 using std::chrono::milliseconds;
 
-bool wait_for(socket_t socket, short event, milliseconds at_most) {
+constexpr milliseconds kPoll{100};  // until a stop is noticed
+
+// Looks once, whatever `stopping` says.
+bool wait_for(socket_t socket, short event, milliseconds at_most,
+              const Stopping& stopping) {
+  const auto end = std::chrono::steady_clock::now() + at_most;
   pollfd one{socket, event, 0};
-  int ready = 0;
+  auto left = at_most;
   do {
-    ready = ::poll(&one, 1, static_cast<int>(at_most.count()));
-  } while (ready < 0 && errno == EINTR);
-  return ready > 0;
+    const int ready =
+        ::poll(&one, 1, static_cast<int>(std::min(left, kPoll).count()));
+    if (ready > 0) return true;
+    left =
+        std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
+  } while (left > milliseconds(0) && !stopping());
+  return false;
 }
 
 }  // namespace
 
-bool wait_readable(socket_t socket, milliseconds at_most) {
-  return wait_for(socket, POLLIN, at_most);
+bool wait_readable(socket_t socket, milliseconds at_most,
+                   const Stopping& stopping) {
+  return !stopping() && wait_for(socket, POLLIN, at_most, stopping);
 }
 
 bool has_left(socket_t socket) {
@@ -34,11 +44,11 @@ bool has_left(socket_t socket) {
 }
 
 bool RequestStream::is_readable() const {
-  return at_ < end_ || wait_readable(socket_, silence_);
+  return at_ < end_ || wait_readable(socket_, silence_, stopping_);
 }
 
 bool RequestStream::is_writable() const {
-  return wait_for(socket_, POLLOUT, silence_) && !has_left(socket_);
+  return wait_for(socket_, POLLOUT, silence_, stopping_) && !has_left(socket_);
 }
 
 ssize_t RequestStream::refuse() {
@@ -46,14 +56,14 @@ ssize_t RequestStream::refuse() {
   return -1;
 }
 
-// More bytes; 0: there are no more, -1: that was too slow.
+// More bytes; 0: there are no more, -1: that was too slow, or it stops.
 ssize_t RequestStream::fill() {
   const auto end =
       begin_ + silence_ + milliseconds(1000 * received_ / kLeastRate);
   const auto left =
       std::chrono::duration_cast<milliseconds>(end - Clock::now());
   if (left <= milliseconds(0) ||
-      !wait_readable(socket_, std::min(left, silence_))) {
+      !wait_readable(socket_, std::min(left, silence_), stopping_)) {
     return refuse();
   }
   const auto n = ::recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
@@ -63,14 +73,16 @@ ssize_t RequestStream::fill() {
   return n;
 }
 
-// A byte of the head, which ends with an empty line. Returns whether it is
+// A byte of the head, which ends where the library sees an empty line: at
+// "\r\n" alone. Lines that end otherwise it skips. Returns whether the byte is
 // within the limit.
 bool RequestStream::count(char c) {
   if (!in_head_) return true;
   if (++head_ > kMostHead) return false;
   const bool ends = c == '\n';
-  in_head_ = !(ends && line_ == 1);  // behind its '\r'
+  in_head_ = !(ends && line_ == 1 && last_ == '\r');
   line_ = ends ? 0 : line_ + 1;
+  last_ = c;
   return true;
 }
 

@@ -5,23 +5,30 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
+#include <utility>
 
 namespace reformer::cli {
+
+// Whether the server is being stopped: then nobody is waited for.
+using Stopping = std::function<bool()>;
 
 // The library's own stream, which is as slow and as long as its client likes,
 // with an end: a head has kMostHead bytes at most, nobody is silent for longer
 // than `silence`, and a request is there after that and a second more for each
-// kLeastRate bytes of it.
+// kLeastRate bytes of it. In a stop nothing more is read, and written what the
+// client takes at once.
 class RequestStream : public httplib::Stream {
  public:
   static constexpr size_t kMostHead = size_t{32} << 10;
   static constexpr int64_t kLeastRate = int64_t{16} << 10;
 
   // The request begins now.
-  RequestStream(socket_t socket, std::chrono::milliseconds silence)
-      : socket_(socket), silence_(silence) {}
+  RequestStream(socket_t socket, std::chrono::milliseconds silence,
+                Stopping stopping)
+      : socket_(socket), silence_(silence), stopping_(std::move(stopping)) {}
 
-  // Whether a limit ended it: what follows is no other request.
+  // Whether a limit, or a stop, ended it: what follows is no other request.
   bool refused() const { return refused_; }
 
   bool is_readable() const override;
@@ -42,6 +49,7 @@ class RequestStream : public httplib::Stream {
 
   socket_t socket_;
   std::chrono::milliseconds silence_;
+  Stopping stopping_;
   Clock::time_point begin_ = Clock::now();
   std::array<char, 4096> buffer_;
   size_t at_ = 0;
@@ -49,6 +57,7 @@ class RequestStream : public httplib::Stream {
   int64_t received_ = 0;
   size_t head_ = 0;  // bytes of it
   size_t line_ = 0;  // of its last line
+  char last_ = 0;    // of these bytes
   bool in_head_ = true;
   bool refused_ = false;
 };
@@ -56,7 +65,9 @@ class RequestStream : public httplib::Stream {
 // Whether the other end of a connection has closed it.
 bool has_left(socket_t socket);
 
-// Waits until there is something to read.
-bool wait_readable(socket_t socket, std::chrono::milliseconds at_most);
+// Waits until there is something to read. Returns whether there is; in a stop
+// there is nothing.
+bool wait_readable(socket_t socket, std::chrono::milliseconds at_most,
+                   const Stopping& stopping);
 
 }  // namespace reformer::cli

@@ -10,7 +10,6 @@
 namespace reformer::cli {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr int kWaiting = 512;
@@ -24,32 +23,20 @@ bool client_has_left() { return answered != kNone && has_left(answered); }
 
 void Server::let_many_wait() { ::listen(svr_sock_, kWaiting); }
 
+bool Server::stopping() const { return svr_sock_ == INVALID_SOCKET; }
+
 bool Server::wait_for_request(socket_t socket) const {
-  constexpr milliseconds kPoll{100};  // until a stop is noticed
-  const auto end =
-      std::chrono::steady_clock::now() + seconds(keep_alive_timeout_sec_);
-  while (svr_sock_ != INVALID_SOCKET &&
-         std::chrono::steady_clock::now() < end) {
-    if (wait_readable(socket, kPoll)) return true;
-  }
-  return false;
+  return wait_readable(socket, seconds(keep_alive_timeout_sec_),
+                       [this] { return stopping(); });
 }
 
 // Returns whether another request may follow.
 bool Server::answer_next(socket_t socket, bool last) {
-  RequestStream stream(socket, seconds(read_timeout_sec_));
+  RequestStream stream(socket, seconds(read_timeout_sec_),
+                       [this] { return stopping(); });
   bool closed = false;
-  // Later versions of the library are told where both ends are.
-  const auto answer = [&](auto& self) {
-    if constexpr (requires {
-                    self.process_request(stream, last, closed, nullptr);
-                  }) {
-      return self.process_request(stream, last, closed, nullptr);
-    } else {
-      return self.process_request(stream, "", 0, "", 0, last, closed, nullptr);
-    }
-  };
-  return answer(*this) && !closed && !last && !stream.refused();
+  return process_request(stream, last, closed, nullptr) && !closed && !last &&
+         !stream.refused();
 }
 
 bool Server::process_and_close_socket(socket_t socket) {

@@ -15,6 +15,7 @@ class Server : public httplib::Server {
   // Requests of one connection, each a RequestStream.
   bool process_and_close_socket(socket_t socket) override;
   bool answer_next(socket_t socket, bool last);
+  bool stopping() const;
   bool wait_for_request(socket_t socket) const;
 };
 
