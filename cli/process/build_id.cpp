@@ -5,14 +5,13 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string_view>
 
 #include "reformer/base/hex.h"
 
 namespace reformer::cli {
 namespace {
 
-constexpr std::string_view kOwner("GNU", 4);  // with its end
+constexpr char kOwner[] = "GNU";
 
 // Words of notes are multiples of 4 bytes.
 size_t padded(size_t bytes) { return (bytes + 3) / 4 * 4; }
@@ -25,8 +24,8 @@ std::string build_id_in(std::span<const uint8_t> notes) {
     const size_t name = padded(note.n_namesz);
     const size_t size = name + padded(note.n_descsz);
     if (size > notes.size()) break;
-    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == kOwner.size() &&
-        std::memcmp(notes.data(), kOwner.data(), kOwner.size()) == 0) {
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(kOwner) &&
+        std::memcmp(notes.data(), kOwner, sizeof(kOwner)) == 0) {
       return hex(notes.subspan(name, note.n_descsz));
     }
     notes = notes.subspan(size);

@@ -142,7 +142,7 @@ Projected AttentionCache::project(const at::Tensor& x) const {
 // Each head by itself, as all together, is the same bits.
 at::Tensor AttentionCache::attend(const Projected& turned,
                                   const at::Tensor& buckets) const {
-  const auto& [q, k, v] = turned;
+  const at::Tensor& q = turned.q;
   const int64_t heads = q.size(1);
   const int64_t some =
       std::max<int64_t>(1, kAttended / (q.size(0) * q.size(2)));
@@ -157,8 +157,8 @@ at::Tensor AttentionCache::attend(const Projected& turned,
     const auto of = [&](const at::Tensor& x) {
       return x.defined() ? x.narrow(1, at, n) : x;
     };
-    all.narrow(1, at, n).copy_(
-        layer_.attend({of(q), of(k), of(v)}, buckets, /*mask=*/{}, lsh_, at));
+    all.narrow(1, at, n).copy_(layer_.attend(
+        {of(q), of(turned.k), of(turned.v)}, buckets, /*mask=*/{}, lsh_, at));
   });
   return all;
 }
