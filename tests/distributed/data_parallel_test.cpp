@@ -228,13 +228,13 @@ TEST(ShardedOptimizer, EachOfFourRanksKeepsAQuarter) {
     int64_t layers;
     int64_t d_model;
   };
-  for (const auto [layers, d_model] : {Shape{3, 128}, {12, 128}, {3, 512}}) {
+  for (const Shape& shape : {Shape{3, 128}, {12, 128}, {3, 512}}) {
     for (const char* optimizer : {"adam", "adamw", "adafactor", "muon"}) {
       auto config = config_of(optimizer);
       config.model.vocabulary = 256;
-      config.model.layers = layers;
-      config.model.d_model = d_model;
-      config.model.d_ff = 4 * d_model;
+      config.model.layers = shape.layers;
+      config.model.d_model = shape.d_model;
+      config.model.d_ff = 4 * shape.d_model;
       config.model.heads = 8;
       const LanguageModel model(config);
       const auto bytes_of = [](const Optimizer& kept) {
@@ -250,8 +250,8 @@ TEST(ShardedOptimizer, EachOfFourRanksKeepsAQuarter) {
         const ShardedOptimizer own(config.train, model.parameters(),
                                    world.sums());
         EXPECT_LE(bytes_of(own) / all, 0.26)
-            << optimizer << " of " << layers << " layers of " << d_model
-            << ", rank " << world.ranks().rank;
+            << optimizer << " of " << shape.layers << " layers of "
+            << shape.d_model << ", rank " << world.ranks().rank;
       });
     }
   }

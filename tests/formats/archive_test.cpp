@@ -60,8 +60,8 @@ void expect_flips_are_noticed(const std::string& name, const std::string& bytes,
     std::string read;
     const auto error = error_of([&] { read = text_in(name, flipped); });
     // Padding and times may be anything.
-    EXPECT_TRUE(error != "" || read == text) << name << " " << i;
-    if (error != "") {
+    EXPECT_TRUE(!error.empty() || read == text) << name << " " << i;
+    if (!error.empty()) {
       EXPECT_EQ(error.rfind("cannot read " + name, 0), 0u) << error;
     }
   }

@@ -60,7 +60,7 @@ TEST(DecodeImage, GreyBecomesThreeEqualColours) {
   for (size_t i = 0; i < read.rgb.size(); i += 3) {
     EXPECT_EQ(read.rgb[i], read.rgb[i + 1]);
     EXPECT_EQ(read.rgb[i], read.rgb[i + 2]);
-    EXPECT_NEAR(read.rgb[i], int(i / 3 % 20) * 255 / 20, 4);
+    EXPECT_NEAR(read.rgb[i], double(i / 3 % 20) * 255 / 20, 4);
   }
   const auto png = decoded(transparent_png_bytes(1, 1, "\x50\xff"));
   EXPECT_EQ(png.rgb, (std::vector<uint8_t>{0x50, 0x50, 0x50}));

@@ -11,7 +11,6 @@
 namespace reformer::fuzz {
 namespace {
 
-using cli::Axes;
 using cli::Curve;
 using cli::Panel;
 

@@ -224,6 +224,8 @@ std::string get(const std::string& path, const std::string& headers = "") {
 
 std::vector<std::string> seeds() {
   const std::string token = std::string("Authorization: Bearer ") + kToken;
+  const std::string chunked =
+      "POST /v1/tokens HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
   return {
       get("/") + get("/page.js"),
       get("/v1/models", token + "\r\n"),
@@ -241,8 +243,7 @@ std::vector<std::string> seeds() {
       post("/v1/chat/completions", R"({"messages": []})"),
       post("/v1/completions", "{", "Content-Encoding: gzip\r\n"),
       post("/v1/completions", std::string(kBody + 1, ' ')),
-      "POST /v1/tokens HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
-      "2\r\n{}\r\n0\r\n\r\n",
+      chunked + "2\r\n{}\r\n0\r\n\r\n",
       "PUT /v1/models HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
   };
 }

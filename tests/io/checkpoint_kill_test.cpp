@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <thread>
 
@@ -67,7 +68,7 @@ void save_in_files_of_ranks(const std::string& run,
 void save(const std::string& run, int64_t step, Save by = save_checkpoint) {
   Checkpoint checkpoint = tiny_checkpoint(step, /*keep=*/1);
   checkpoint.has_best = true;
-  checkpoint.best_loss = -static_cast<double>(step / 2);
+  checkpoint.best_loss = -std::floor(double(step) / 2);
   by(run, checkpoint, /*best=*/step % 2 == 0);
 }
 

@@ -1,5 +1,6 @@
 #include "reformer/io/checkpoint_rows.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>

@@ -134,7 +134,7 @@ TEST(Seeds, AParameterDoesNotDependOnWhichOthersThereAre) {
 }
 
 TEST(Seeds, TheGlobalGeneratorIsNeverTouched) {
-  auto generator = at::detail::getDefaultCPUGenerator();
+  const auto& generator = at::detail::getDefaultCPUGenerator();
   const auto before = generator.get_state();
   step_of_new_model(small_config());
   EXPECT_TRUE(at::equal(before, generator.get_state()));
