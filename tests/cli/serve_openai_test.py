@@ -2,12 +2,10 @@
 
 Skipped where Python has no package `openai`."""
 import sys
-import tempfile
 import time
 import unittest
 
 import serve_support
-from serve_support import Server
 
 try:
     import openai
@@ -22,10 +20,9 @@ TOKEN = "sixteen-letters-and-more"
 class ClientTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        run = serve_support.train_text(PROGRAM, cls.folder.name)
-        cls.server = Server(PROGRAM, run, "--batch", 2, "--queue", 2,
-                            "--context", 3000, "--token", TOKEN)
+        cls.server = serve_support.TextServer(
+            PROGRAM, "--batch", 2, "--queue", 2, "--context", 3000, "--token",
+            TOKEN)
         cls.client = cls.client_with(TOKEN)
 
     @classmethod
@@ -37,9 +34,7 @@ class ClientTest(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.client.close()
-        status, error = cls.server.stop()
-        cls.folder.cleanup()
-        assert status == 0, error
+        cls.server.close()
 
     def complete(self, **body):
         return self.client.completions.create(

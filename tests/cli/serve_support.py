@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 
 TOY = {
     "task": {"name": "translation-toy", "alphabet": 12},
@@ -117,6 +119,36 @@ class Server:
         text = self.ask("GET", "/metrics")[2].decode()
         return {name: float(value) for name, value in re.findall(
             r"^(reformer_\S+) (\S+)$", text, re.M)}
+
+
+class TextServer(Server):
+    """One of a small text model, which it trains first."""
+
+    def __init__(self, program, *arguments):
+        self.program = program
+        self.folder = tempfile.TemporaryDirectory()
+        self.run = train_text(program, self.folder.name)
+        super().__init__(program, self.run, *arguments)
+
+    def generated(self, *arguments):
+        """What `reformer generate` writes with that model."""
+        return subprocess.run(
+            [self.program, "generate", self.run, "--threads", "1",
+             *map(str, arguments)],
+            capture_output=True, timeout=120).stdout
+
+    def close(self):
+        status, error = self.stop()
+        self.folder.cleanup()
+        assert status == 0, (status, error)
+
+
+def until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("it did not come to pass")
+        time.sleep(0.02)
 
 
 def program_of(arguments):
