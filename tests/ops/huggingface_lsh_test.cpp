@@ -11,6 +11,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "reformer/base/errors.h"
@@ -87,10 +88,10 @@ at::Tensor reference(const Problem& given) {
     const int64_t h = row % kHeads;
     const auto q = qk[b][h];
     for (int64_t i = 0; i < length; ++i) {
-      auto seen = seen_by(i, buckets[b][h].to(at::kLong));
-      if (kLsh.sees_all(length)) {
-        seen.clear();
-        for (int64_t j = 0; j < length; ++j) seen.push_back(j);
+      std::vector<int64_t> seen(static_cast<size_t>(length));
+      std::iota(seen.begin(), seen.end(), 0);
+      if (!kLsh.sees_all(length)) {
+        seen = seen_by(i, buckets[b][h].to(at::kLong));
       }
       auto sum = at::zeros({kHead}, at::kDouble);
       double total = 0;
