@@ -30,7 +30,7 @@ test: setup  ## build and run all tests
 
 test-asan: setup  ## run the tests under address and undefined sanitizers
 	$(configure) asan
-	$(build) asan --target test_programs
+	$(build) asan --target test_programs --target cli
 	@ctest --preset asan
 
 test-tsan: setup  ## run what has threads under the thread sanitizer
