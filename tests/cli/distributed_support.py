@@ -79,7 +79,8 @@ class Run:
             self.ranks.append(subprocess.Popen(
                 [programs[rank] if programs else PROGRAM,
                  *map(str, of(rank))], env=environment, text=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 preexec_fn=lambda rank=rank: prepare(rank)))
 
     def wait_for(self, step):
