@@ -18,11 +18,13 @@ struct DropoutKey {
   int64_t first_example = 0;  // of the step: the number of the batch's first
 };
 
-template <class T>
+// y = what is left of x; of two types, it is rounded to the shorter one first.
+template <class X, class Y = X>
 struct CounterDropoutArgs {
   DropoutKey key;
-  const T* x;  // [batch, length, width]
-  T* y;        // likewise, written; may be x
+  const X* x;    // [batch, length, width]
+  Y* y;          // likewise, written; may be x
+  const Y* sum;  // likewise, added; null: 0. Only on a GPU
   int64_t batch;
   int64_t length;
   int64_t width;
@@ -64,6 +66,8 @@ void counter_dropout(const CounterDropoutArgs<double>& args);
 namespace cuda {
 void counter_dropout(const CounterDropoutArgs<float>& args, void* stream);
 void counter_dropout(const CounterDropoutArgs<Bf16>& args, void* stream);
+void counter_dropout(const CounterDropoutArgs<float, Bf16>& args, void* stream);
+void counter_dropout(const CounterDropoutArgs<Bf16, float>& args, void* stream);
 }  // namespace cuda
 
 }  // namespace reformer::kernels

@@ -22,7 +22,8 @@ inline constexpr int64_t kMaxRotaryPairs = 128;
 
 template <class T>
 struct RotaryArgs {
-  Rows<T> x;             // [batch, heads, length, d_head], turned in place
+  Rows<const T> x;       // [batch, heads, length, d_head]
+  Rows<T> y;             // likewise, written: x turned
   const int64_t* first;  // [batch]: the position of row 0; null: 0
   int64_t first_head;    // those before it stay as they are
   int64_t pairs;         // columns c and c + pairs are one, for c < pairs
@@ -30,6 +31,7 @@ struct RotaryArgs {
   int64_t batch;
   int64_t heads;
   int64_t length;
+  int64_t d_head;
 };
 
 namespace cpu {
@@ -37,6 +39,7 @@ void rotary(const RotaryArgs<float>& args);
 void rotary(const RotaryArgs<double>& args);
 }  // namespace cpu
 
+// d_head is a multiple of 8, and rows lie at multiples of 16 bytes.
 namespace cuda {
 void rotary(const RotaryArgs<float>& args, void* stream);
 void rotary(const RotaryArgs<Bf16>& args, void* stream);

@@ -29,29 +29,31 @@ struct ConvolutionShape {
 };
 
 // y_i = x_i + sum over t = 1 .. taps of weight_t x_(i-t); nothing stands before
-// the first position. Backwards x_(i+t), nothing behind the last one: the
-// gradient of x of that of y.
+// the first position.
 template <class T>
 struct ShortConvolutionArgs {
   Rows<const T> x;  // [batch, heads, length, d_head]
   Rows<T> y;        // likewise, written; not x
   const typename ConvolutionWeight<T>::Type* weight;  // [taps, heads, d_head]
-  bool backwards;
   ConvolutionShape shape;
 };
 
-// The gradient of the weights: the sum over all i of d_i x_(i-t).
+// Of y's gradient d: that of x, d_x_i = d_i + sum of weight_t d_(i+t), and that
+// of the weights, the sum over all i of x_i d_(i+t).
 template <class T>
-struct ConvolutionWeightsArgs {
+struct ConvolutionGradArgs {
+  using Weight = typename ConvolutionWeight<T>::Type;
+
   Rows<const T> x;
-  Rows<const T> d;                               // of y
-  typename ConvolutionWeight<T>::Type* partial;  // [partials, taps, heads,
-                                                 // d_head], working memory
-  typename ConvolutionWeight<T>::Type* sums;  // [taps, heads, d_head], written
+  Rows<const T> d;
+  Rows<T> d_x;  // written; not d
+  const Weight* weight;
+  Weight* partial;   // [partials, taps, heads, d_head], working memory
+  Weight* d_weight;  // [taps, heads, d_head], written
   ConvolutionShape shape;
 };
 
-// Of convolution_weights' working memory.
+// Of short_convolution_grad's working memory.
 inline constexpr int64_t kConvolutionPartials = 64;
 
 // One position more of every row of the batch.
@@ -68,8 +70,8 @@ struct NextConvolutionArgs {
 namespace cpu {
 void short_convolution(const ShortConvolutionArgs<float>& args);
 void short_convolution(const ShortConvolutionArgs<double>& args);
-void convolution_weights(const ConvolutionWeightsArgs<float>& args);
-void convolution_weights(const ConvolutionWeightsArgs<double>& args);
+void short_convolution_grad(const ConvolutionGradArgs<float>& args);
+void short_convolution_grad(const ConvolutionGradArgs<double>& args);
 void next_convolution(const NextConvolutionArgs<float>& args);
 void next_convolution(const NextConvolutionArgs<double>& args);
 }  // namespace cpu
@@ -78,10 +80,10 @@ void next_convolution(const NextConvolutionArgs<double>& args);
 namespace cuda {
 void short_convolution(const ShortConvolutionArgs<float>& args, void* stream);
 void short_convolution(const ShortConvolutionArgs<Bf16>& args, void* stream);
-void convolution_weights(const ConvolutionWeightsArgs<float>& args,
-                         void* stream);
-void convolution_weights(const ConvolutionWeightsArgs<Bf16>& args,
-                         void* stream);
+void short_convolution_grad(const ConvolutionGradArgs<float>& args,
+                            void* stream);
+void short_convolution_grad(const ConvolutionGradArgs<Bf16>& args,
+                            void* stream);
 void next_convolution(const NextConvolutionArgs<float>& args, void* stream);
 void next_convolution(const NextConvolutionArgs<Bf16>& args, void* stream);
 }  // namespace cuda

@@ -1,13 +1,10 @@
 #include "reformer/model/attention_layer.h"
 
-#include <ATen/ops/cat.h>
-
 #include <algorithm>
 #include <numeric>
 
 #include "reformer/config/bucket_count.h"
 #include "reformer/model/ngram_buckets.h"
-#include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/full_attention.h"
 #include "reformer/ops/linear.h"
 #include "reformer/ops/local_attention.h"
@@ -237,26 +234,14 @@ at::Tensor AttentionLayer::attend(const Projected& turned,
     return huggingface_lsh_attention(qk, v, buckets, huggingface_);
   }
   const int64_t hashed = of_these(hashed_heads_);
-  const int64_t near = qk.size(1) - hashed;
-  const LocalConfig window{near_window_, Window::kTrailing, causal};
-  if (hashed == 0) return local_attention(qk, v, window, mask);
+  if (hashed == 0) {
+    return local_attention(qk, v, {near_window_, Window::kTrailing, causal},
+                           mask);
+  }
   const auto ids = hashed < buckets.size(1)
                        ? buckets.narrow(1, first_head, hashed)
                        : buckets;
-  if (near == 0) return lsh_attention(qk, v, ids, lsh, mask, successors);
-  const auto far_heads = [&](const at::Tensor& x) {
-    return x.narrow(1, 0, hashed);
-  };
-  const auto near_heads = [&](const at::Tensor& x) {
-    return x.narrow(1, hashed, near);
-  };
-  const auto far =
-      lsh_attention(far_heads(qk), far_heads(v), ids, lsh, mask, successors);
-  const auto local =
-      local_attention(near_heads(qk), near_heads(v), window, mask);
-  // Beside each other as the output's projection reads them.
-  return at::cat({far.transpose(1, 2), local.transpose(1, 2)}, 2)
-      .transpose(1, 2);
+  return lsh_attention(qk, v, ids, lsh, mask, successors, near_window_);
 }
 
 at::Tensor AttentionLayer::attend_source(const at::Tensor& q,
@@ -308,12 +293,17 @@ void AttentionLayer::add_joined(const at::Tensor& attended,
   add_linear(joined_heads(attended), {output_, {}}, y);
 }
 
+Dropout AttentionLayer::dropout(const Pass& pass) const {
+  return {
+      pass.training ? dropout_ : 0.0,
+      {pass.seed, pass.step, branch_, pass.step_on_device, pass.first_example},
+      pass.first_position};
+}
+
 at::Tensor AttentionLayer::dropped(const at::Tensor& x,
                                    const Pass& pass) const {
-  return counter_dropout(
-      x, pass.training ? dropout_ : 0.0,
-      {pass.seed, pass.step, branch_, pass.step_on_device, pass.first_example},
-      pass.first_position);
+  const auto [probability, key, first_position] = dropout(pass);
+  return counter_dropout(x, probability, key, first_position);
 }
 
 at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,

@@ -11,6 +11,7 @@
 #include "reformer/model/parts.h"
 #include "reformer/model/pass.h"
 #include "reformer/model/sequence_exchange.h"
+#include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/full_attention.h"
 #include "reformer/ops/huggingface_lsh.h"
 #include "reformer/ops/layer_norm.h"
@@ -154,6 +155,7 @@ class AttentionLayer {
 
  private:
   bool drops(const Pass& pass) const { return pass.training && dropout_ > 0; }
+  Dropout dropout(const Pass& pass) const;
   at::Tensor dropped(const at::Tensor& x, const Pass& pass) const;
   void add_finished(const at::Tensor& y, const at::Tensor& joined,
                     const Pass& pass, double scale) const;

@@ -1,7 +1,7 @@
 // An attention layer's gradients: what its forward pass keeps for them, and the
 // way back.
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/add.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 
 #include <utility>
@@ -52,8 +52,10 @@ at::Tensor AttentionLayer::evaluate_and_add(
     at::Tensor& buckets, EvaluatedAttention& evaluated) const {
   evaluated = evaluate(x, pass, buckets, /*keep_normed=*/true);
   if (drops(pass)) {
-    return at::add(sum,
-                   dropped(linear(joined_of(evaluated), {output_, {}}), pass));
+    const auto y = at::empty_like(sum);
+    add_dropped(y, sum, linear(joined_of(evaluated), {output_, {}}),
+                dropout(pass));
+    return y;
   }
   const auto y = sum.clone();
   add_finished(y, joined_of(evaluated), pass, 1);
@@ -64,7 +66,7 @@ at::Tensor AttentionLayer::evaluate_and_add(
 at::Tensor AttentionLayer::finish_backward(at::Tensor joined,
                                            const at::Tensor& d_y,
                                            const Pass& pass) const {
-  const auto d_output = as_matrix(dropped(d_y.to(compute_), pass));
+  const auto d_output = as_matrix(dropped_as(compute_, d_y, dropout(pass)));
   add_weight_gradient(output_, as_matrix(joined), d_output);
   joined.reset();
   return split_heads(

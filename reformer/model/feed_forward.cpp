@@ -1,6 +1,5 @@
 #include "reformer/model/feed_forward.h"
 
-#include <ATen/ops/add.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
@@ -11,7 +10,6 @@
 #include "reformer/model/parts.h"
 #include "reformer/model/sequence_exchange.h"
 #include "reformer/ops/activation_gradient.h"
-#include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/linear.h"
 
 namespace reformer {
@@ -63,18 +61,18 @@ int64_t FeedForward::chunk(int64_t batch) const {
                             sharing_ranks(placement_.sequence));
 }
 
-at::Tensor FeedForward::dropped(const at::Tensor& x, const Pass& pass,
-                                int64_t first_position) const {
-  return counter_dropout(
-      x, pass.training ? dropout_ : 0.0,
+Dropout FeedForward::dropout(const Pass& pass, int64_t first_position) const {
+  return {
+      pass.training ? dropout_ : 0.0,
       {pass.seed, pass.step, branch_, pass.step_on_device, pass.first_example},
-      pass.first_position + first_position);
+      pass.first_position + first_position};
 }
 
 at::Tensor FeedForward::output(const at::Tensor& active,
                                const LinearWeights& out, const Pass& pass,
                                int64_t first_position) const {
-  return dropped(linear(active, out), pass, first_position);
+  const auto [probability, key, first] = dropout(pass, first_position);
+  return counter_dropout(linear(active, out), probability, key, first);
 }
 
 FeedForward::Matrices FeedForward::rounded() const {
@@ -150,9 +148,8 @@ at::Tensor FeedForward::evaluate_and_add(
       return flat(all, pass).narrow(1, at, n);
     };
     parts.push_back(evaluate(part_of(x), matrices.in));
-    auto to = part_of(y);
-    at::add_out(to, part_of(sum),
-                output(parts.back().active, matrices.out, pass, at));
+    add_dropped(part_of(y), part_of(sum),
+                linear(parts.back().active, matrices.out), dropout(pass, at));
   });
   return y;
 }
@@ -189,8 +186,8 @@ void FeedForward::add_part_gradients(EvaluatedFeedForward part,
                                      int64_t first_position) const {
   auto& [normed, inner, active] = part;
   const auto& [in, out] = matrices;
-  const auto d_output =
-      as_matrix(dropped(d_y.to(placement_.compute), pass, first_position));
+  const auto d_output = as_matrix(
+      dropped_as(placement_.compute, d_y, dropout(pass, first_position)));
   add_weight_gradient(out_weight_, as_matrix(active), d_output);
   add_bias_gradient(out_bias_, d_output);
   const bool keeps_inner = !keeps_result(activation_);

@@ -25,10 +25,7 @@ int64_t attention_graph(const Config& config, const TensorSizes& sizes,
   const int64_t convolved =
       convolution_taps(config.model) > 0 ? tensors - 1 - turned : 0;
   const int64_t statistics = sizes.device == at::kCPU ? 1 : 3;  // of a row
-  // What heads that hash and those that do not attended to, beside each other.
-  const bool put_together =
-      kind == AttentionKind::kLsh && sizes.hashed_rows < sizes.head_rows;
-  return (tensors + turned + convolved + put_together) * sizes.heads +
+  return (tensors + turned + convolved) * sizes.heads +
          statistics * sizes.head_rows * kFloatBytes;
 }
 

@@ -22,4 +22,18 @@ using kernels::DropoutKey;
 at::Tensor counter_dropout(const at::Tensor& x, double probability,
                            const DropoutKey& key, int64_t first_position = 0);
 
+// What is dropped, and how.
+struct Dropout {
+  double probability = 0;
+  DropoutKey key;
+  int64_t first_position = 0;
+};
+
+// The same without autograd, one kernel each on a GPU for contiguous tensors:
+// to = sum + counter_dropout(x), and counter_dropout(x.to(type)).
+void add_dropped(const at::Tensor& to, const at::Tensor& sum,
+                 const at::Tensor& x, const Dropout& dropout);
+at::Tensor dropped_as(at::ScalarType type, const at::Tensor& x,
+                      const Dropout& dropout);
+
 }  // namespace reformer

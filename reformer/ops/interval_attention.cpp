@@ -131,6 +131,10 @@ void check_monotone(const IntervalRounds& rounds) {
           "decrease from place to place");
 }
 
+at::Tensor written_to(const at::Tensor& given, const at::Tensor& rows) {
+  return given.defined() ? given : empty_rows_like(rows);
+}
+
 IntervalRounds on_cpu(const IntervalRounds& rounds) {
   return {rounds.order.cpu(), rounds.place.cpu(), rounds.interval.cpu()};
 }
@@ -232,12 +236,10 @@ AttentionResult interval_attention_unchecked(const at::Tensor& q,
   return {result[0], result[1], {}};
 }
 
-AttentionResult interval_attention_forward(const at::Tensor& q,
-                                           const at::Tensor& k,
-                                           const at::Tensor& v,
-                                           const IntervalRounds& rounds,
-                                           const at::Tensor& mask,
-                                           int64_t successor_heads) {
+AttentionResult interval_attention_forward(
+    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+    const IntervalRounds& rounds, const at::Tensor& mask,
+    int64_t successor_heads, const at::Tensor& output) {
   const auto q_rows = with_contiguous_rows(q);
   const auto k_rows = with_contiguous_rows(k);
   const auto v_rows = with_contiguous_rows(v);
@@ -245,7 +247,7 @@ AttentionResult interval_attention_forward(const at::Tensor& q,
   const Successors successors(successor_heads, real);
   const auto statistics = q.options().dtype(statistics_type(q));
   const AttentionResult result{
-      empty_rows_like(q_rows),  // [batch, heads, length, d_head]
+      written_to(output, q_rows),  // [batch, heads, length, d_head]
       at::empty({q.size(0), q.size(1), q.size(2)}, statistics),
       at::empty({q.size(0), q.size(1), q.size(2), 2}, statistics)};
   const auto args_of = [&]<class T>() {
@@ -274,16 +276,16 @@ AttentionGradients interval_attention_backward(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
     const IntervalRounds& rounds, const at::Tensor& mask,
     const AttentionResult& result, const at::Tensor& d_output,
-    int64_t successor_heads) {
+    int64_t successor_heads, const AttentionGradients& into) {
   const auto q_rows = with_contiguous_rows(q);
   const auto k_rows = with_contiguous_rows(k);
   const auto v_rows = with_contiguous_rows(v);
   const auto d_output_rows = with_contiguous_rows(d_output);
   const auto real = mask.defined() ? mask.contiguous() : mask;
   const Successors successors(successor_heads, real);
-  const AttentionGradients gradients{empty_rows_like(q_rows),
-                                     empty_rows_like(k_rows),
-                                     empty_rows_like(v_rows)};
+  const AttentionGradients gradients{written_to(into.q, q_rows),
+                                     written_to(into.k, k_rows),
+                                     written_to(into.v, v_rows)};
   const auto args_of = [&]<class T>() {
     return kernels::IntervalAttentionGradArgs<T>{
         arguments<T>(q_rows, k_rows, v_rows, rounds, real, successors, result),

@@ -75,13 +75,12 @@ AttentionResult interval_attention_unchecked(const at::Tensor& q,
                                              const at::Tensor& mask,
                                              int64_t successor_heads = 0);
 
-// And without autograd.
-AttentionResult interval_attention_forward(const at::Tensor& q,
-                                           const at::Tensor& k,
-                                           const at::Tensor& v,
-                                           const IntervalRounds& rounds,
-                                           const at::Tensor& mask,
-                                           int64_t successor_heads = 0);
+// And without autograd. Written to `output` where it is defined, a tensor or a
+// part of one that empty_rows_like made.
+AttentionResult interval_attention_forward(
+    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+    const IntervalRounds& rounds, const at::Tensor& mask,
+    int64_t successor_heads = 0, const at::Tensor& output = {});
 
 struct AttentionGradients {
   at::Tensor q;  // shaped as the inputs; of shared k, q has both parts
@@ -89,10 +88,11 @@ struct AttentionGradients {
   at::Tensor v;
 };
 
+// Written to those of `into` that are defined, likewise.
 AttentionGradients interval_attention_backward(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
     const IntervalRounds& rounds, const at::Tensor& mask,
     const AttentionResult& result, const at::Tensor& d_output,
-    int64_t successor_heads = 0);
+    int64_t successor_heads = 0, const AttentionGradients& into = {});
 
 }  // namespace reformer

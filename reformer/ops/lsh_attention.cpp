@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "reformer/base/errors.h"
 #include "reformer/config/bucket_count.h"
@@ -13,6 +15,7 @@
 #include "reformer/ops/lsh_buckets.h"
 #include "reformer/ops/lsh_intervals.h"
 #include "reformer/ops/lsh_rotations.h"
+#include "reformer/ops/natural_rounds.h"
 
 namespace reformer {
 namespace {
@@ -47,29 +50,69 @@ struct KeptConfig : torch::CustomClassHolder {
   LshConfig config;
 };
 
-// On a CPU keeps the buckets alone for the backward pass, 2 bytes a round, and
-// sorts them again there, which takes a hundredth of the attention's time. On a
-// GPU that would be a twentieth, and the sorted rounds are kept, 16 bytes each:
-// a reversible layer's backward pass follows its forward pass at once.
+// One part of the heads, and what they attend by.
+struct Part {
+  int64_t first_head;
+  int64_t heads;
+  int64_t successor_heads;
+  IntervalRounds rounds;
+
+  at::Tensor of(const at::Tensor& x) const {
+    return x.defined() ? x.narrow(1, first_head, heads) : x;
+  }
+};
+
+Part hashed_part(const at::Tensor& buckets, int64_t successor_heads,
+                 IntervalRounds rounds) {
+  return {0, buckets.size(1), successor_heads, std::move(rounds)};
+}
+
+Part near_part(const at::Tensor& qk, const at::Tensor& buckets,
+               int64_t near_window, const LshConfig& config,
+               const at::Tensor& mask) {
+  const int64_t first = buckets.size(1);
+  return {first, qk.size(1) - first, 0,
+          natural_rounds(qk.size(2), {Window::kTrailing, near_window},
+                         config.causal, mask, qk.device())};
+}
+
+// Output and gradients of all parts lie in one tensor each, and nobody has to
+// put them together.
 class LshAttention : public torch::autograd::Function<LshAttention> {
  public:
+  // On a CPU keeps the buckets alone for the backward pass, 2 bytes a round,
+  // and sorts them again there, which takes a hundredth of the attention's
+  // time. On a GPU that would be a twentieth, and the sorted rounds are kept,
+  // 16 bytes each: a reversible layer's backward pass follows its forward pass
+  // at once.
   static at::Tensor forward(torch::autograd::AutogradContext* context,
                             const at::Tensor& qk, const at::Tensor& v,
                             const at::Tensor& buckets, const LshConfig& config,
                             const std::optional<at::Tensor>& maybe_mask,
-                            int64_t successor_heads) {
+                            int64_t successor_heads, int64_t near_window) {
     const auto& mask = *maybe_mask;
-    const auto rounds = lsh_rounds(buckets, config, mask);
-    const auto result =
-        interval_attention_forward(qk, {}, v, rounds, mask, successor_heads);
-    const auto kept = qk.is_cuda() ? rounds : IntervalRounds{};
-    context->save_for_backward({qk, v, buckets, mask, result.output, result.lse,
-                                result.softmax, kept.order, kept.place,
-                                kept.interval});
+    const auto output = empty_rows_like(with_contiguous_rows(qk));
+    const auto attend = [&](const Part& part) {
+      return interval_attention_forward(part.of(qk), {}, part.of(v),
+                                        part.rounds, mask, part.successor_heads,
+                                        part.of(output));
+    };
+    const auto hashed = hashed_part(buckets, successor_heads,
+                                    lsh_rounds(buckets, config, mask));
+    const auto far = attend(hashed);
+    const auto kept = qk.is_cuda() ? hashed.rounds : IntervalRounds{};
+    AttentionResult near;
+    if (buckets.size(1) < qk.size(1)) {
+      near = attend(near_part(qk, buckets, near_window, config, mask));
+    }
+    context->save_for_backward({qk, v, buckets, mask, output, far.lse,
+                                far.softmax, near.lse, near.softmax, kept.order,
+                                kept.place, kept.interval});
     context->saved_data["config"] =
         c10::IValue::make_capsule(c10::make_intrusive<KeptConfig>(config));
     context->saved_data["successor_heads"] = successor_heads;
-    return result.output;
+    context->saved_data["near_window"] = near_window;
+    return output;
   }
 
   static torch::autograd::variable_list backward(
@@ -81,15 +124,31 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
     const auto kept = c10::static_intrusive_pointer_cast<KeptConfig>(
         data["config"].toCapsule());
     const auto saved = context->get_saved_variables();
-    const auto& [qk, v, buckets, mask] =
-        std::tie(saved[0], saved[1], saved[2], saved[3]);
-    const auto rounds = saved[7].defined()
-                            ? IntervalRounds{saved[7], saved[8], saved[9]}
-                            : lsh_rounds(buckets, kept->config, mask);
-    const auto gradients = interval_attention_backward(
-        qk, {}, v, rounds, mask, {saved[4], saved[5], saved[6]}, d_outputs[0],
-        data["successor_heads"].toInt());
-    return {gradients.q,  gradients.v,  at::Tensor(),
+    const auto& [qk, v, buckets, mask, output] =
+        std::tie(saved[0], saved[1], saved[2], saved[3], saved[4]);
+    const AttentionGradients gradients{
+        empty_rows_like(with_contiguous_rows(qk)),
+        {},
+        empty_rows_like(with_contiguous_rows(v))};
+    const auto go_back = [&](const Part& part, const at::Tensor& lse,
+                             const at::Tensor& softmax) {
+      interval_attention_backward(
+          part.of(qk), {}, part.of(v), part.rounds, mask,
+          {part.of(output), lse, softmax}, part.of(d_outputs[0]),
+          part.successor_heads,
+          {part.of(gradients.q), {}, part.of(gradients.v)});
+    };
+    go_back(hashed_part(buckets, data["successor_heads"].toInt(),
+                        saved[9].defined()
+                            ? IntervalRounds{saved[9], saved[10], saved[11]}
+                            : lsh_rounds(buckets, kept->config, mask)),
+            saved[5], saved[6]);
+    if (buckets.size(1) < qk.size(1)) {
+      go_back(near_part(qk, buckets, data["near_window"].toInt(), kept->config,
+                        mask),
+              saved[7], saved[8]);
+    }
+    return {gradients.q,  gradients.v,  at::Tensor(), at::Tensor(),
             at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
@@ -131,22 +190,31 @@ IntervalRounds lsh_rounds(const at::Tensor& buckets, const LshConfig& config,
 
 at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
                          const at::Tensor& buckets, const LshConfig& config,
-                         const at::Tensor& mask, int64_t successor_heads) {
+                         const at::Tensor& mask, int64_t successor_heads,
+                         int64_t near_window) {
   check_inputs(qk, v, mask);
   check_successor_heads(kLshAttention, successor_heads, qk);
   check_config(config);
   check_bucket_shape(kLshAttention, buckets);
-  require(buckets.size(0) == qk.size(0) && buckets.size(1) == qk.size(1) &&
+  require(near_window >= 0, kLshAttention,
+          ": near_window must be at least 0, got ", near_window);
+  const bool some_are_near = near_window > 0 && buckets.size(1) < qk.size(1);
+  require(buckets.size(0) == qk.size(0) &&
+              (buckets.size(1) == qk.size(1) || some_are_near) &&
               buckets.size(3) == qk.size(2),
           kLshAttention, ": buckets must be [", qk.size(0), ", ", qk.size(1),
-          ", rounds, ", qk.size(2), "] for this qk, got sizes ",
-          buckets.sizes());
+          ", rounds, ", qk.size(2),
+          "] for this qk (fewer heads where there is a ",
+          "near_window), got sizes ", buckets.sizes());
+  require(successor_heads <= buckets.size(1), kLshAttention,
+          ": successor_heads must be among those that have buckets, ",
+          buckets.size(1), ", got ", successor_heads);
   require(buckets.device() == qk.device(), kLshAttention,
           ": buckets must be on the device of qk, ", qk.device().str(),
           ", got ", buckets.device().str());
   // Optional, because autograd takes no undefined tensors as arguments.
   return LshAttention::apply(qk, v, buckets, config, std::optional(mask),
-                             successor_heads);
+                             successor_heads, near_window);
 }
 
 at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,

@@ -34,27 +34,13 @@ void check_first(const at::Tensor& first, const at::Tensor& x) {
           first.sizes(), " on ", first.device().str());
 }
 
-// In parts where somebody may stop it: of a million positions it takes seconds.
-void copy_rows(const at::Tensor& to, const at::Tensor& from) {
-  if (!interruption_flag()) {
-    to.copy_(from);
-    return;
-  }
-  constexpr int64_t kPart = 1 << 16;
-  for (int64_t at = 0; at < from.size(2); at += kPart) {
-    interruption_point();
-    const int64_t n = std::min(kPart, from.size(2) - at);
-    to.narrow(2, at, n).copy_(from.narrow(2, at, n));
-  }
-}
-
 at::Tensor turned(const at::Tensor& x, const RotaryConfig& config,
                   const at::Tensor& first, bool back) {
   const auto rows = with_contiguous_rows(x);
   const auto y = empty_rows_like(rows);
-  copy_rows(y, rows);
   const auto arguments = [&]<class T>() {
     return kernels::RotaryArgs<T>{
+        rows_of<T>(rows),
         mutable_rows_of<T>(y),
         first.defined() ? first.const_data_ptr<int64_t>() : nullptr,
         config.first_head,
@@ -62,7 +48,8 @@ at::Tensor turned(const at::Tensor& x, const RotaryConfig& config,
         back,
         x.size(0),
         x.size(1),
-        x.size(2)};
+        x.size(2),
+        x.size(3)};
   };
   const LaunchGuard launch(x);
   if (x.is_cuda() && x.scalar_type() == at::kBFloat16) {

@@ -63,13 +63,13 @@ struct Convolve {
     kernels::cuda::short_convolution(args, launch.stream());
   }
 };
-struct SumWeights {
+struct GoBack {
   static void on_cpu(const auto& args) {
-    kernels::cpu::convolution_weights(args);
+    kernels::cpu::short_convolution_grad(args);
   }
   static void on_cuda(const auto& args, const at::Tensor& x) {
     const LaunchGuard launch(x);
-    kernels::cuda::convolution_weights(args, launch.stream());
+    kernels::cuda::short_convolution_grad(args, launch.stream());
   }
 };
 struct ConvolveNext {
@@ -91,52 +91,45 @@ void run(const at::Tensor& x, const auto& args) {
   }
 }
 
-at::Tensor convolved(const at::Tensor& x, const at::Tensor& weight,
-                     bool backwards) {
-  const auto rows = with_contiguous_rows(x);
-  const auto y = empty_rows_like(rows);
-  const auto filters = weight.contiguous();
-  with_type(x, [&]<class T>() {
-    run<Convolve, T>(x, kernels::ShortConvolutionArgs<T>{
-                            rows_of<T>(rows), mutable_rows_of<T>(y),
-                            filters.const_data_ptr<Weight<T>>(), backwards,
-                            shape_of(x, weight)});
-  });
-  return y;
-}
-
-at::Tensor weight_gradient(const at::Tensor& x, const at::Tensor& d,
-                           const at::Tensor& weight) {
-  const auto rows = with_contiguous_rows(x);
-  const auto d_rows = with_contiguous_rows(d);
-  const auto sums = at::empty(weight.sizes(), weight.options());
-  const auto partial = at::empty(
-      {kernels::kConvolutionPartials, weight.numel()}, weight.options());
-  with_type(x, [&]<class T>() {
-    run<SumWeights, T>(
-        x, kernels::ConvolutionWeightsArgs<T>{
-               rows_of<T>(rows), rows_of<T>(d_rows),
-               partial.mutable_data_ptr<Weight<T>>(),
-               sums.mutable_data_ptr<Weight<T>>(), shape_of(x, weight)});
-  });
-  return sums;
-}
-
 class ShortConvolution : public torch::autograd::Function<ShortConvolution> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context,
                             const at::Tensor& x, const at::Tensor& weight) {
     context->save_for_backward({x, weight});
-    return convolved(x, weight, /*backwards=*/false);
+    const auto rows = with_contiguous_rows(x);
+    const auto y = empty_rows_like(rows);
+    const auto filters = weight.contiguous();
+    with_type(x, [&]<class T>() {
+      run<Convolve, T>(
+          x, kernels::ShortConvolutionArgs<T>{
+                 rows_of<T>(rows), mutable_rows_of<T>(y),
+                 filters.const_data_ptr<Weight<T>>(), shape_of(x, weight)});
+    });
+    return y;
   }
 
   static torch::autograd::variable_list backward(
       torch::autograd::AutogradContext* context,
       torch::autograd::variable_list d_outputs) {
     const auto saved = context->get_saved_variables();
-    const auto& d = d_outputs[0];
-    return {convolved(d, saved[1], /*backwards=*/true),
-            weight_gradient(saved[0], d, saved[1])};
+    const auto& x = saved[0];
+    const auto& weight = saved[1];
+    const auto rows = with_contiguous_rows(x);
+    const auto d = with_contiguous_rows(d_outputs[0]);
+    const auto d_x = empty_rows_like(rows);
+    const auto filters = weight.contiguous();
+    const auto d_weight = at::empty(weight.sizes(), weight.options());
+    const auto partial = at::empty(
+        {kernels::kConvolutionPartials, weight.numel()}, weight.options());
+    with_type(x, [&]<class T>() {
+      run<GoBack, T>(
+          x, kernels::ConvolutionGradArgs<T>{
+                 rows_of<T>(rows), rows_of<T>(d), mutable_rows_of<T>(d_x),
+                 filters.const_data_ptr<Weight<T>>(),
+                 partial.mutable_data_ptr<Weight<T>>(),
+                 d_weight.mutable_data_ptr<Weight<T>>(), shape_of(x, weight)});
+    });
+    return {d_x, d_weight};
   }
 };
 

@@ -1,7 +1,10 @@
 #include "reformer/ops/counter_dropout.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty_like.h>
 #include <gtest/gtest.h>
+
+#include <utility>
 
 #include "tests/support/cases.h"
 
@@ -35,6 +38,33 @@ TEST(CounterDropoutCuda, DropsTheSameInBf16) {
   const auto expected = counter_dropout(x.to(at::kFloat), 0.3, kKey);
   const auto dropped = counter_dropout(x.cuda(), 0.3, kKey).cpu();
   EXPECT_TRUE(dropped.equal(expected.to(at::kBFloat16)));
+}
+
+// At the size at which models are trained, too.
+TEST(CounterDropoutCuda, AddsAndConvertsWithTheBitsOfItsParts) {
+  for (const auto& [length, width] :
+       {std::pair<int64_t, int64_t>{33, 7}, {65536, 512}}) {
+    const auto x = normal({2, length, width}, 1).cuda();
+    const auto sum = normal(x.sizes(), 2).cuda();
+    for (const double probability : {0.0, 0.1}) {
+      const Dropout dropout{probability, kKey, 5};
+      for (const auto type : {at::kFloat, at::kBFloat16}) {
+        const auto dropped = counter_dropout(x.to(type), probability, kKey, 5);
+        const auto to = at::empty_like(sum);
+        add_dropped(to, sum, x.to(type), dropout);
+        EXPECT_TRUE(to.equal(sum + dropped));
+        EXPECT_TRUE(dropped_as(type, x, dropout).equal(dropped));
+        const auto some = x.narrow(1, 1, length - 1);  // not contiguous
+        EXPECT_TRUE(
+            dropped_as(type, some, dropout)
+                .equal(counter_dropout(some.to(type), probability, kKey, 5)));
+      }
+      const auto shorter = x.to(at::kBFloat16);
+      EXPECT_TRUE(dropped_as(at::kFloat, shorter, dropout)
+                      .equal(counter_dropout(shorter.to(at::kFloat),
+                                             probability, kKey, 5)));
+    }
+  }
 }
 
 TEST(CounterDropoutCuda, DropsTheSameInTheBackwardPass) {

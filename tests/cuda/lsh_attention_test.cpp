@@ -3,7 +3,10 @@
 #include "reformer/ops/lsh_attention.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <gtest/gtest.h>
+
+#include <vector>
 
 #include "reformer/base/errors.h"
 #include "reformer/device/device.h"
@@ -86,6 +89,51 @@ TEST(LshAttentionCuda, IsTheCpusFunction) {
       expect_near(answer_on(at::kCUDA, at::kBFloat16, inputs, on(at::kCUDA)),
                   expected, 0.03);
     }
+  }
+}
+
+// As models have them, at the size at which they are trained.
+TEST(LshAttentionCuda, HeadsWithoutBucketsSeeTheLastPositionsAlone) {
+  constexpr int64_t kHashed = 4;
+  constexpr int64_t kNear = 128;
+  const at::IntArrayRef sizes = {1, 8, 65536, 64};
+  const auto rows = [&](uint32_t seed) {
+    return by_positions(normal(sizes, seed).to(at::kBFloat16).cuda());
+  };
+  const auto d = rows(3);
+  LshConfig config;
+  config.rounds = 2;
+  config.n_buckets = 1024;
+  config.local_window = kNear;
+  config.window = Window::kTrailing;
+  const auto answer_of = [&](const auto& attend) -> std::vector<at::Tensor> {
+    const auto qk = rows(1).requires_grad_();
+    const auto v = rows(2).requires_grad_();
+    const auto buckets =
+        lsh_attention_buckets(qk.narrow(1, 0, kHashed), config, HashKey{1, 2});
+    const auto output = attend(qk, v, buckets);
+    output.backward(d);
+    return {output.detach().cpu(), qk.grad().cpu(), v.grad().cpu()};
+  };
+  const auto together = answer_of([&](const auto& qk, const auto& v,
+                                      const auto& buckets) {
+    return lsh_attention(qk, v, buckets, config, /*mask=*/{}, kHashed, kNear);
+  });
+  const auto apart =
+      answer_of([&](const auto& qk, const auto& v, const auto& buckets) {
+        const auto far = [&](const at::Tensor& x) {
+          return x.narrow(1, 0, kHashed);
+        };
+        const auto near = [&](const at::Tensor& x) {
+          return x.narrow(1, kHashed, x.size(1) - kHashed);
+        };
+        return at::cat(
+            {lsh_attention(far(qk), far(v), buckets, config, {}, kHashed),
+             local_attention(near(qk), near(v), {kNear, Window::kTrailing})},
+            1);
+      });
+  for (size_t i = 0; i < together.size(); ++i) {
+    EXPECT_TRUE(same_bits(together[i], apart[i])) << i;
   }
 }
 

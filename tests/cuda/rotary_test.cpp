@@ -28,11 +28,15 @@ TEST(RotaryCuda, IsTheCpusToRounding) {
 }
 
 TEST(RotaryCuda, TheGradientTurnsBack) {
-  const auto x = normal({1, 2, 1000, 64}, 2).cuda().requires_grad_();
-  const RotaryConfig config{1, 16};
-  const auto y = rotary(x, config);
-  y.backward(y.detach());
-  EXPECT_LT(max_error(x.grad().cpu(), x.detach().cpu()), 2e-6);
+  for (const RotaryConfig config :
+       {RotaryConfig{1, 16}, {0, 32}, {1, 3}, {2, 32}}) {
+    const auto x = by_positions(normal({1, 2, 1000, 64}, 2).cuda());
+    x.requires_grad_();
+    const auto y = rotary(x, config);
+    y.backward(y.detach());
+    EXPECT_LT(max_error(x.grad().cpu(), x.detach().cpu()), 2e-6)
+        << config.pairs;
+  }
 }
 
 }  // namespace

@@ -17,8 +17,7 @@ struct Answer {
 
 Answer answer_to(const at::Tensor& given, const at::Tensor& filters,
                  const at::Tensor& d) {
-  // As projections lie in memory.
-  const auto x = given.transpose(1, 2).contiguous().transpose(1, 2).detach();
+  const auto x = by_positions(given).detach();
   x.requires_grad_();
   const auto weight = filters.detach().clone().requires_grad_();
   const auto y = short_convolution(x, weight);

@@ -206,6 +206,20 @@ TEST(BadInput, SuccessorHeadsAreHeadsOfSharedQueries) {
       {"successor_heads require shared queries and keys"});
 }
 
+TEST(BadInput, HeadsWithoutBucketsNeedAWindow) {
+  const auto attend = [](int64_t successor_heads, int64_t near_window) {
+    return [=] {
+      lsh_attention(vectors(), vectors(), buckets({2, 2, 4, 20}),
+                    small_config(), {}, successor_heads, near_window);
+    };
+  };
+  expect_error(attend(0, 0), {"buckets must be [2, 3, rounds, 20]",
+                              "near_window", "[2, 2, 4, 20]"});
+  expect_error(attend(0, -1), {"near_window must be at least 0, got -1"});
+  expect_error(attend(3, 5), {"successor_heads must be among those that have "
+                              "buckets, 2, got 3"});
+}
+
 TEST(BadInput, BucketsMustFitTheQueries) {
   const auto expect = [](const at::Tensor& given, const Parts& parts) {
     expect_error(

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
@@ -115,6 +116,22 @@ TEST(CounterDropout, HasTheGradientOfItsOwnMask) {
   (y * d_y).sum().backward();
   const auto mask = y.detach() / x.detach();
   EXPECT_LE((x.grad() - d_y * mask).abs().max().item<double>(), 1e-12);
+}
+
+TEST(CounterDropout, AddsAndConvertsWhatIsDropped) {
+  const auto x = numbers();
+  const auto sum = numbers(2);
+  for (const double probability : {0.0, kProbability}) {
+    const auto dropped = counter_dropout(x, probability, kKey, 9);
+    const auto to = at::empty_like(sum);
+    add_dropped(to, sum, x, {probability, kKey, 9});
+    EXPECT_TRUE(at::equal(to, sum + dropped));
+    EXPECT_TRUE(
+        at::equal(dropped_as(at::kFloat, x, {probability, kKey, 9}), dropped));
+    EXPECT_TRUE(at::equal(
+        dropped_as(at::kFloat, x.to(at::kDouble), {probability, kKey, 9}),
+        dropped));
+  }
 }
 
 TEST(CounterDropout, OfNothingReturnsItsArgument) {

@@ -1,6 +1,7 @@
 #include "reformer/ops/lsh_attention.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -8,6 +9,7 @@
 
 #include "reformer/config/bucket_count.h"
 #include "reformer/ops/full_attention.h"
+#include "reformer/ops/local_attention.h"
 #include "reformer/ops/lsh_buckets.h"
 #include "reformer/ops/lsh_rotations.h"
 #include "tests/support/cases.h"
@@ -114,6 +116,53 @@ TEST(LshAttention, WithGivenBucketsIsWhatTheirKeyGives) {
         },
         inputs);
     EXPECT_TRUE(same_bits(from_key, from_buckets)) << n_buckets;
+  }
+}
+
+TEST(LshAttention, HeadsWithoutBucketsSeeTheLastPositionsAlone) {
+  constexpr int64_t kHashed = 2;
+  constexpr int64_t kNear = 20;
+  for (const auto padding : {Padding::kNone, Padding::kScattered}) {
+    for (const bool causal : {true, false}) {
+      auto inputs = make_inputs(Queries::kRandom, padding, {2, 5, 130, 24}, 6);
+      for (auto* x : {&inputs.q, &inputs.v, &inputs.d_output}) {
+        *x = by_positions(*x);
+      }
+      LshConfig config;
+      config.chunk_length = 16;
+      config.n_buckets = 8;
+      config.local_window = 4;
+      config.causal = causal;
+      const auto buckets =
+          lsh_attention_buckets(inputs.q, config, kKey).narrow(1, 0, kHashed);
+      const auto together = answer(
+          [&](const at::Tensor& qk, const at::Tensor&, const at::Tensor& v) {
+            return AttentionResult{
+                lsh_attention(qk, v, buckets, config, inputs.mask,
+                              /*successor_heads=*/1, kNear),
+                {}};
+          },
+          inputs);
+      const auto apart = answer(
+          [&](const at::Tensor& qk, const at::Tensor&, const at::Tensor& v) {
+            const auto hashed = [&](const at::Tensor& x) {
+              return x.narrow(1, 0, kHashed);
+            };
+            const auto near = [&](const at::Tensor& x) {
+              return x.narrow(1, kHashed, 5 - kHashed);
+            };
+            return AttentionResult{
+                at::cat({lsh_attention(hashed(qk), hashed(v), buckets, config,
+                                       inputs.mask, /*successor_heads=*/1),
+                         local_attention(near(qk), near(v),
+                                         {kNear, Window::kTrailing, causal},
+                                         inputs.mask)},
+                        1),
+                {}};
+          },
+          inputs);
+      EXPECT_TRUE(same_bits(together, apart));
+    }
   }
 }
 

@@ -85,7 +85,7 @@ TEST(Rotary, TheGradientTurnsBack) {
   const auto x = normal({1, 2, 40, 16}, 5).to(at::kDouble).requires_grad_();
   const auto d = normal({1, 2, 40, 16}, 6).to(at::kDouble);
   const RotaryConfig config{1, 6};
-  const auto y = rotary(x.transpose(1, 2).contiguous().transpose(1, 2), config);
+  const auto y = rotary(by_positions(x), config);
   y.backward(d);
   const auto reference = x.detach().clone().requires_grad_();
   plainly(reference, config, 0).backward(d);

@@ -121,6 +121,10 @@ at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
   return at::randn(sizes, generator(seed), at::kFloat);
 }
 
+at::Tensor by_positions(const at::Tensor& x) {
+  return x.transpose(1, 2).contiguous().transpose(1, 2);
+}
+
 at::Tensor make_queries(Queries queries, at::IntArrayRef sizes, uint64_t seed) {
   const auto random = normal(sizes, seed);
   const int64_t length = sizes[2];

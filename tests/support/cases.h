@@ -33,6 +33,10 @@ std::string name_of(Padding padding);
 // Independent standard normal numbers in float32, the same for the same seed.
 at::Tensor normal(at::IntArrayRef sizes, uint64_t seed);
 
+// The same numbers with each position's heads beside each other, as projections
+// lie in memory.
+at::Tensor by_positions(const at::Tensor& x);
+
 // float32 [batch, heads, length, d_head].
 at::Tensor make_queries(Queries queries, at::IntArrayRef sizes, uint64_t seed);
 

@@ -20,14 +20,15 @@ void turn_position(const RotaryArgs<T>& args, const double* radians,
     cosine[c] = T(std::cos(angle));
     sine[c] = T(args.back ? -std::sin(angle) : std::sin(angle));
   }
-  for (int64_t head = args.first_head; head < args.heads; ++head) {
-    T* x = args.x.head(batch, head) + row * args.x.row_stride;
-    T* y = x + args.pairs;
-    for (int64_t c = 0; c < args.pairs; ++c) {
-      const T before = x[c];
-      x[c] = before * cosine[c] - y[c] * sine[c];
-      y[c] = before * sine[c] + y[c] * cosine[c];
+  for (int64_t head = 0; head < args.heads; ++head) {
+    const T* x = args.x.head(batch, head) + row * args.x.row_stride;
+    T* y = args.y.head(batch, head) + row * args.y.row_stride;
+    const int64_t pairs = head < args.first_head ? 0 : args.pairs;
+    for (int64_t c = 0; c < pairs; ++c) {
+      y[c] = x[c] * cosine[c] - x[c + pairs] * sine[c];
+      y[c + pairs] = x[c] * sine[c] + x[c + pairs] * cosine[c];
     }
+    std::copy(x + 2 * pairs, x + args.d_head, y + 2 * pairs);
   }
 }
 

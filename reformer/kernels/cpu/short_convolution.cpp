@@ -9,41 +9,45 @@ namespace {
 
 constexpr int64_t kPositions = 256;  // of a task
 
+// to = from + the sum of weight_t times the row `t * step` rows away, of which
+// there are `known`.
 template <class T>
-void convolve_row(const ShortConvolutionArgs<T>& args, const T* x, T* y,
-                  const T* weight, int64_t row) {
-  const auto& [batch, heads, length, d_head, taps] = args.shape;
-  const int64_t stride = args.x.row_stride;
-  const T* own = x + row * stride;
-  T* sum = y + row * args.y.row_stride;
-  std::copy_n(own, d_head, sum);
-  const int64_t known = args.backwards ? length - 1 - row : row;
-  for (int64_t t = 1; t <= std::min(taps, known); ++t) {
-    const T* other = args.backwards ? own + t * stride : own - t * stride;
-    const T* w = weight + (t - 1) * heads * d_head;
-    for (int64_t c = 0; c < d_head; ++c) sum[c] += w[c] * other[c];
+void add_taps(const ConvolutionShape& shape, const T* weight, const T* from,
+              int64_t step, int64_t known, T* to) {
+  std::copy_n(from, shape.d_head, to);
+  for (int64_t t = 1; t <= std::min(shape.taps, known); ++t) {
+    const T* other = from + t * step;
+    const T* w = weight + (t - 1) * shape.heads * shape.d_head;
+    for (int64_t c = 0; c < shape.d_head; ++c) to[c] += w[c] * other[c];
   }
 }
 
-template <class T>
-void convolve(const ShortConvolutionArgs<T>& args) {
-  const auto& shape = args.shape;
+// Calls run(batch, head, row) for every row.
+template <class Run>
+void for_each_row(const ConvolutionShape& shape, const Run& run) {
   const int64_t parts = (shape.length + kPositions - 1) / kPositions;
   parallel_tasks(shape.batch * shape.heads * parts, [&](int64_t task) {
     const int64_t head = task / parts % shape.heads;
     const int64_t batch = task / parts / shape.heads;
     const int64_t begin = task % parts * kPositions;
     const int64_t end = std::min(begin + kPositions, shape.length);
-    for (int64_t row = begin; row < end; ++row) {
-      convolve_row(args, args.x.head(batch, head), args.y.head(batch, head),
-                   args.weight + head * shape.d_head, row);
-    }
+    for (int64_t row = begin; row < end; ++row) run(batch, head, row);
+  });
+}
+
+template <class T>
+void convolve(const ShortConvolutionArgs<T>& args) {
+  for_each_row(args.shape, [&](int64_t batch, int64_t head, int64_t row) {
+    add_taps(args.shape, args.weight + head * args.shape.d_head,
+             args.x.head(batch, head) + row * args.x.row_stride,
+             -args.x.row_stride, row,
+             args.y.head(batch, head) + row * args.y.row_stride);
   });
 }
 
 // Of one head and every kConvolutionPartials-th part of the positions.
 template <class T>
-void add_partial(const ConvolutionWeightsArgs<T>& args, int64_t head,
+void add_partial(const ConvolutionGradArgs<T>& args, int64_t head,
                  int64_t partial) {
   const auto& [batches, heads, length, d_head, taps] = args.shape;
   T* sums = args.partial + (partial * taps * heads + head) * d_head;
@@ -69,16 +73,22 @@ void add_partial(const ConvolutionWeightsArgs<T>& args, int64_t head,
 }
 
 template <class T>
-void sum_weights(const ConvolutionWeightsArgs<T>& args) {
+void go_back(const ConvolutionGradArgs<T>& args) {
   const auto& shape = args.shape;
+  for_each_row(shape, [&](int64_t batch, int64_t head, int64_t row) {
+    add_taps(shape, args.weight + head * shape.d_head,
+             args.d.head(batch, head) + row * args.d.row_stride,
+             args.d.row_stride, shape.length - 1 - row,
+             args.d_x.head(batch, head) + row * args.d_x.row_stride);
+  });
   parallel_tasks(shape.heads * kConvolutionPartials, [&](int64_t task) {
     add_partial(args, task % shape.heads, task / shape.heads);
   });
   const int64_t count = shape.taps * shape.heads * shape.d_head;
-  std::fill_n(args.sums, count, T{0});
+  std::fill_n(args.d_weight, count, T{0});
   for (int64_t partial = 0; partial < kConvolutionPartials; ++partial) {
     const T* from = args.partial + partial * count;
-    for (int64_t i = 0; i < count; ++i) args.sums[i] += from[i];
+    for (int64_t i = 0; i < count; ++i) args.d_weight[i] += from[i];
   }
 }
 
@@ -111,11 +121,11 @@ void short_convolution(const ShortConvolutionArgs<double>& args) {
   convolve(args);
 }
 
-void convolution_weights(const ConvolutionWeightsArgs<float>& args) {
-  sum_weights(args);
+void short_convolution_grad(const ConvolutionGradArgs<float>& args) {
+  go_back(args);
 }
-void convolution_weights(const ConvolutionWeightsArgs<double>& args) {
-  sum_weights(args);
+void short_convolution_grad(const ConvolutionGradArgs<double>& args) {
+  go_back(args);
 }
 
 void next_convolution(const NextConvolutionArgs<float>& args) {

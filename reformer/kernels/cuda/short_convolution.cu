@@ -5,9 +5,10 @@
 
 // A thread owns eight columns of a strip of positions, and holds the last
 // positions in registers: everything is read once, but for `taps` positions
-// beside each strip, and written once. Sums of weights stay in registers, are
-// added over the threads of a block, then over the blocks of a head, always in
-// the same order.
+// beside each strip, and written once. Strips of gradients are read from their
+// end, and what is held of d serves both x and the weights, whose sums stay in
+// registers, are added over the threads of a block, then over the blocks of a
+// head, always in the same order.
 namespace reformer::kernels::cuda {
 namespace {
 
@@ -51,6 +52,20 @@ __device__ void load_weights(const float* weight, int64_t tap_stride,
   }
 }
 
+// now + the sum of w_t times what the window has of t + 1 steps ago.
+template <int kTaps>
+__device__ void add_taps(const float (&now)[kEight],
+                         const Window<kTaps>& window,
+                         const float (&w)[kTaps][kEight],
+                         float (&sum)[kEight]) {
+#pragma unroll
+  for (int i = 0; i < kEight; ++i) {
+    sum[i] = now[i];
+#pragma unroll
+    for (int t = 0; t < kTaps; ++t) sum[i] += w[t][i] * window.x[t][i];
+  }
+}
+
 template <class T, int kTaps>
 __global__ void __launch_bounds__(kThreads) short_convolution_kernel(
     const __grid_constant__ ShortConvolutionArgs<T> args) {
@@ -68,54 +83,54 @@ __global__ void __launch_bounds__(kThreads) short_convolution_kernel(
                       shape.heads * shape.d_head, w);
   const T* x = args.x.head(batch, head) + column;
   T* y = args.y.head(batch, head) + column;
-  const int64_t step = args.backwards ? -1 : 1;
   const int64_t begin = strip * kStrip;
-  const int64_t end = min(begin + kStrip, shape.length);
-  int64_t row = args.backwards ? end - 1 : begin;
   Window<kTaps> window;
   float now[kEight];
 #pragma unroll
   for (int t = kTaps; t > 0; --t) {
-    load_row(args.x, x, row - t * step, shape.length, now);
+    load_row(args.x, x, begin - t, shape.length, now);
     window.push(now);
   }
 #pragma unroll 4
-  for (int64_t n = begin; n < end; ++n, row += step) {
+  for (int64_t row = begin; row < min(begin + kStrip, shape.length); ++row) {
     load_row(args.x, x, row, shape.length, now);
     float sum[kEight];
-#pragma unroll
-    for (int i = 0; i < kEight; ++i) {
-      sum[i] = now[i];
-#pragma unroll
-      for (int t = 0; t < kTaps; ++t) sum[i] += w[t][i] * window.x[t][i];
-    }
+    add_taps(now, window, w, sum);
     store_eight(y + row * args.y.row_stride, sum);
     window.push(now);
   }
 }
 
-// Adds the strip's products d_i x_(i-t) to `sums`.
+// Writes the strip's d_x, and adds its products x_i d_(i+t) to `sums`.
 template <class T, int kTaps>
-__device__ void add_strip(const ConvolutionWeightsArgs<T>& args, const T* x,
-                          const T* d, int64_t begin,
-                          float (&sums)[kTaps][kEight]) {
+__device__ void strip_gradients(const ConvolutionGradArgs<T>& args,
+                                int64_t batch, int64_t head, int64_t column,
+                                int64_t begin, const float (&w)[kTaps][kEight],
+                                float (&sums)[kTaps][kEight]) {
   const int64_t length = args.shape.length;
+  const T* x = args.x.head(batch, head) + column;
+  const T* d = args.d.head(batch, head) + column;
+  T* d_x = args.d_x.head(batch, head) + column;
+  const int64_t last = min(begin + kStrip, length) - 1;
   Window<kTaps> window;
   float now[kEight];
 #pragma unroll
   for (int t = kTaps; t > 0; --t) {
-    load_row(args.x, x, begin - t, length, now);
+    load_row(args.d, d, last + t, length, now);
     window.push(now);
   }
 #pragma unroll 4
-  for (int64_t row = begin; row < min(begin + kStrip, length); ++row) {
-    float g[kEight];
-    load_row(args.d, d, row, length, g);
-    load_row(args.x, x, row, length, now);
+  for (int64_t row = last; row >= begin; --row) {
+    float own[kEight];
+    load_row(args.x, x, row, length, own);
+    load_row(args.d, d, row, length, now);
+    float sum[kEight];
+    add_taps(now, window, w, sum);
+    store_eight(d_x + row * args.d_x.row_stride, sum);
 #pragma unroll
     for (int t = 0; t < kTaps; ++t) {
 #pragma unroll
-      for (int i = 0; i < kEight; ++i) sums[t][i] += g[i] * window.x[t][i];
+      for (int i = 0; i < kEight; ++i) sums[t][i] += own[i] * window.x[t][i];
     }
     window.push(now);
   }
@@ -123,8 +138,8 @@ __device__ void add_strip(const ConvolutionWeightsArgs<T>& args, const T* x,
 
 // A block takes every kConvolutionPartials-th group of strips of a head.
 template <class T, int kTaps>
-__global__ void __launch_bounds__(kThreads) convolution_weights_kernel(
-    const __grid_constant__ ConvolutionWeightsArgs<T> args) {
+__global__ void __launch_bounds__(kThreads) convolution_grad_kernel(
+    const __grid_constant__ ConvolutionGradArgs<T> args) {
   // [lanes, d_head]
   __shared__ __align__(16) float shared[kThreads * kEight];
   const auto& shape = args.shape;
@@ -134,14 +149,15 @@ __global__ void __launch_bounds__(kThreads) convolution_weights_kernel(
   const int lane = static_cast<int>(threadIdx.x) / groups;
   const int64_t column = threadIdx.x % groups * kEight;
   const int64_t strips = (shape.length + kStrip - 1) / kStrip;
+  float w[kTaps][kEight];
+  load_weights<kTaps>(args.weight + head * shape.d_head + column,
+                      shape.heads * shape.d_head, w);
   float sums[kTaps][kEight] = {};
   for (int64_t strip = blockIdx.x * int64_t{lanes} + lane;
        lane < lanes && strip < shape.batch * strips;
        strip += kConvolutionPartials * lanes) {
-    const int64_t batch = strip / strips;
-    add_strip<T, kTaps>(args, args.x.head(batch, head) + column,
-                        args.d.head(batch, head) + column,
-                        strip % strips * kStrip, sums);
+    strip_gradients<T, kTaps>(args, strip / strips, head, column,
+                              strip % strips * kStrip, w, sums);
   }
 #pragma unroll
   for (int t = 0; t < kTaps; ++t) {
@@ -228,8 +244,8 @@ void convolve(const ShortConvolutionArgs<T>& args, void* stream) {
 }
 
 template <class T>
-void sum_weights(const ConvolutionWeightsArgs<T>& args, void* stream) {
-  constexpr const char* kName = "convolution_weights";
+void go_back(const ConvolutionGradArgs<T>& args, void* stream) {
+  constexpr const char* kName = "short_convolution_grad";
   const auto& shape = args.shape;
   const int64_t count = shape.taps * shape.heads * shape.d_head;
   if (count == 0) return;
@@ -238,13 +254,14 @@ void sum_weights(const ConvolutionWeightsArgs<T>& args, void* stream) {
   const dim3 grid(static_cast<unsigned>(kConvolutionPartials),
                   static_cast<unsigned>(shape.heads));
   with_taps(shape.taps, kName, [&](auto taps) {
-    convolution_weights_kernel<T, taps()>
+    convolution_grad_kernel<T, taps()>
         <<<grid, kThreads, 0, stream_of(stream)>>>(args);
   });
   check_launch(kName);
   add_partials_kernel<<<grid_for(count, kThreads, kName), kThreads, 0,
-                        stream_of(stream)>>>(args.partial, args.sums, count);
-  check_launch("convolution_weights: sums");
+                        stream_of(stream)>>>(args.partial, args.d_weight,
+                                             count);
+  check_launch("short_convolution_grad: sums");
 }
 
 template <class T>
@@ -267,13 +284,13 @@ void short_convolution(const ShortConvolutionArgs<Bf16>& args, void* stream) {
   convolve(args, stream);
 }
 
-void convolution_weights(const ConvolutionWeightsArgs<float>& args,
-                         void* stream) {
-  sum_weights(args, stream);
+void short_convolution_grad(const ConvolutionGradArgs<float>& args,
+                            void* stream) {
+  go_back(args, stream);
 }
-void convolution_weights(const ConvolutionWeightsArgs<Bf16>& args,
-                         void* stream) {
-  sum_weights(args, stream);
+void short_convolution_grad(const ConvolutionGradArgs<Bf16>& args,
+                            void* stream) {
+  go_back(args, stream);
 }
 
 void next_convolution(const NextConvolutionArgs<float>& args, void* stream) {

@@ -61,6 +61,12 @@ void interval_statistics(const IntervalStatisticsArgs&, IntervalStatistics*,
 }
 void counter_dropout(const CounterDropoutArgs<float>&, void*) { absent(); }
 void counter_dropout(const CounterDropoutArgs<Bf16>&, void*) { absent(); }
+void counter_dropout(const CounterDropoutArgs<float, Bf16>&, void*) {
+  absent();
+}
+void counter_dropout(const CounterDropoutArgs<Bf16, float>&, void*) {
+  absent();
+}
 
 int64_t embedding_gradient_partials(int64_t, int64_t) { absent(); }
 void embedding_gradient(const EmbeddingGradientArgs&, void*) { absent(); }
@@ -83,10 +89,10 @@ void rotary(const RotaryArgs<float>&, void*) { absent(); }
 void rotary(const RotaryArgs<Bf16>&, void*) { absent(); }
 void short_convolution(const ShortConvolutionArgs<float>&, void*) { absent(); }
 void short_convolution(const ShortConvolutionArgs<Bf16>&, void*) { absent(); }
-void convolution_weights(const ConvolutionWeightsArgs<float>&, void*) {
+void short_convolution_grad(const ConvolutionGradArgs<float>&, void*) {
   absent();
 }
-void convolution_weights(const ConvolutionWeightsArgs<Bf16>&, void*) {
+void short_convolution_grad(const ConvolutionGradArgs<Bf16>&, void*) {
   absent();
 }
 void next_convolution(const NextConvolutionArgs<float>&, void*) { absent(); }
