@@ -96,9 +96,9 @@ TEST(LshAttentionCuda, IsTheCpusFunction) {
 TEST(LshAttentionCuda, HeadsWithoutBucketsSeeTheLastPositionsAlone) {
   constexpr int64_t kHashed = 4;
   constexpr int64_t kNear = 128;
-  const at::IntArrayRef sizes = {1, 8, 65536, 64};
-  const auto rows = [&](uint32_t seed) {
-    return by_positions(normal(sizes, seed).to(at::kBFloat16).cuda());
+  const auto rows = [](uint32_t seed) {
+    return by_positions(
+        normal({1, 8, 65536, 64}, seed).to(at::kBFloat16).cuda());
   };
   const auto d = rows(3);
   LshConfig config;
