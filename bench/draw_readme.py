@@ -5,19 +5,13 @@ The picture of the README: how time grows with length, for exact attention and
 for ours, of the rows in bench/results. tests/house/documents_test.py demands
 that the committed one is what this prints.
 """
-import json
 import math
-import pathlib
 
-RESULTS = pathlib.Path(__file__).resolve().parent / "results"
+from drawing import picture, rows, text
+
 EXACT, OURS = "#d1495b", "#09577f"
 WIDTH, HEIGHT = 400, 330  # of a panel
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 58, 46
-
-
-def rows(name):
-    with open(RESULTS / name) as file:
-        return [json.loads(line) for line in file]
 
 
 def attention():
@@ -91,12 +85,6 @@ class Panel:
                             f'cy="{self.y(y):.1f}" r="3.5" fill="{colour}"/>')
 
 
-def text(x, y, words, anchor="start", size=12, colour="#222", weight="normal"):
-    return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" '
-            f'font-weight="{weight}" fill="{colour}" '
-            f'text-anchor="{anchor}">{words}</text>')
-
-
 def main():
     exact, ours = attention()
     one = Panel(0, "Attention", "ms, forward and backward",
@@ -110,14 +98,8 @@ def main():
                 {0.2: "0.2", 0.5: "0.5", 1: "1", 2: "2", 4: "4"})
     two.series(exact, EXACT, "exact (cuDNN)", 65536, -10, -2, "end")
     two.series(ours, OURS, "LSH, 4 rounds", 1 << 22, 0, 22, "end")
-    print(f'<svg xmlns="http://www.w3.org/2000/svg" '
-          f'viewBox="0 0 {2 * WIDTH} {HEIGHT}" '
-          f'font-family="Helvetica, Arial, sans-serif">')
-    print("<title>Time against length on one H200: exact attention and LSH "
-          "attention</title>")
-    print(f'<rect width="{2 * WIDTH}" height="{HEIGHT}" fill="#fff"/>')
-    print("\n".join(one.out + two.out))
-    print("</svg>")
+    print(picture(2 * WIDTH, HEIGHT, "Time against length on one H200: exact "
+                  "attention and LSH attention", one.out + two.out))
 
 
 if __name__ == "__main__":

@@ -326,14 +326,17 @@ class ProjectTest(unittest.TestCase):
         found = list(violations(PROJECT))
         self.assertFalse(found, "\n" + "\n".join(found))
 
-    def test_the_picture_of_the_readme_is_of_the_results(self):
-        drawn = subprocess.run(
-            [sys.executable, PROJECT / "bench/draw_readme.py"],
-            capture_output=True, encoding="utf-8", check=True,
-            env={"PYTHONIOENCODING": "utf-8"}).stdout
-        picture = PROJECT / "docs/images/time_against_length.svg"
-        self.assertEqual(drawn, picture.read_text(encoding="utf-8"),
-                         "draw it again: bench/draw_readme.py")
+    def test_pictures_are_of_the_results(self):
+        for script, picture in (
+                ("bench/draw_readme.py", "docs/images/time_against_length.svg"),
+                ("bench/draw_costs.py", "docs/images/cost_against_bits.svg")):
+            drawn = subprocess.run(
+                [sys.executable, PROJECT / script], capture_output=True,
+                encoding="utf-8", check=True,
+                env={"PYTHONIOENCODING": "utf-8"}).stdout
+            self.assertEqual(drawn,
+                             (PROJECT / picture).read_text(encoding="utf-8"),
+                             f"draw it again: {script}")
 
     def test_settings_are_read(self):
         self.assertIn("train.offload", settings_of(PROJECT))
