@@ -5,7 +5,8 @@ What a step of `text-64k` costs with some settings, and what 600 of them buy, of
 the rows in bench/results. tests/house/documents_test.py demands that the
 committed picture is what this prints.
 """
-from drawing import picture, rows, text
+from drawing import (BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, picture, rows,
+                     text)
 
 NAMES = {"": "text-64k", "model.short_convolution=0": "no convolutions",
          "lsh.local_heads=other": "local_heads=other",
@@ -13,8 +14,6 @@ NAMES = {"": "text-64k", "model.short_convolution=0": "no convolutions",
          "lsh.rounds=1 lsh.local_heads=other": "1 round, other"}
 TIMED = "ebf2d1c"
 PLAIN, NEAR, FAR = "#222222", "#09577f", "#d1495b"
-WIDTH, HEIGHT = 400, 330  # of a panel
-LEFT, RIGHT, TOP, BOTTOM = 58, 14, 58, 46
 FASTEST, SLOWEST = 48, 62  # ms
 
 

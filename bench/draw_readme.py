@@ -7,11 +7,10 @@ that the committed one is what this prints.
 """
 import math
 
-from drawing import picture, rows, text
+from drawing import (BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, picture, rows,
+                     text)
 
 EXACT, OURS = "#d1495b", "#09577f"
-WIDTH, HEIGHT = 400, 330  # of a panel
-LEFT, RIGHT, TOP, BOTTOM = 58, 14, 58, 46
 
 
 def attention():

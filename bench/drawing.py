@@ -4,6 +4,8 @@ import json
 import pathlib
 
 RESULTS = pathlib.Path(__file__).resolve().parent / "results"
+WIDTH, HEIGHT = 400, 330  # of a panel
+LEFT, RIGHT, TOP, BOTTOM = 58, 14, 58, 46  # of its margins
 
 
 def rows(name):

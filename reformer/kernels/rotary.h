@@ -23,7 +23,7 @@ inline constexpr int64_t kMaxRotaryPairs = 128;
 template <class T>
 struct RotaryArgs {
   Rows<const T> x;       // [batch, heads, length, d_head]
-  Rows<T> y;             // likewise, written: x turned
+  Rows<T> y;             // likewise, written: x turned; not x
   const int64_t* first;  // [batch]: the position of row 0; null: 0
   int64_t first_head;    // those before it stay as they are
   int64_t pairs;         // columns c and c + pairs are one, for c < pairs

@@ -293,17 +293,9 @@ void AttentionLayer::add_joined(const at::Tensor& attended,
   add_linear(joined_heads(attended), {output_, {}}, y);
 }
 
-Dropout AttentionLayer::dropout(const Pass& pass) const {
-  return {
-      pass.training ? dropout_ : 0.0,
-      {pass.seed, pass.step, branch_, pass.step_on_device, pass.first_example},
-      pass.first_position};
-}
-
 at::Tensor AttentionLayer::dropped(const at::Tensor& x,
                                    const Pass& pass) const {
-  const auto [probability, key, first_position] = dropout(pass);
-  return counter_dropout(x, probability, key, first_position);
+  return counter_dropout(x, dropout(pass));
 }
 
 at::Tensor AttentionLayer::forward(const at::Tensor& x, const Pass& pass,

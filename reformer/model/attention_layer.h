@@ -11,7 +11,6 @@
 #include "reformer/model/parts.h"
 #include "reformer/model/pass.h"
 #include "reformer/model/sequence_exchange.h"
-#include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/full_attention.h"
 #include "reformer/ops/huggingface_lsh.h"
 #include "reformer/ops/layer_norm.h"
@@ -155,7 +154,9 @@ class AttentionLayer {
 
  private:
   bool drops(const Pass& pass) const { return pass.training && dropout_ > 0; }
-  Dropout dropout(const Pass& pass) const;
+  Dropout dropout(const Pass& pass) const {
+    return dropout_of(pass, dropout_, branch_);
+  }
   at::Tensor dropped(const at::Tensor& x, const Pass& pass) const;
   void add_finished(const at::Tensor& y, const at::Tensor& joined,
                     const Pass& pass, double scale) const;

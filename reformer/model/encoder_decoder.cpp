@@ -97,9 +97,7 @@ at::Tensor EncoderDecoder::dropped(const at::Tensor& x, StackKind of,
   const int64_t branches = 2 * encoder_->count() + 3 * decoder_->count();
   const auto site =
       static_cast<uint32_t>(branches + (of == StackKind::kDecoder ? 1 : 0));
-  return counter_dropout(
-      x, pass.training ? config().model.dropout : 0.0,
-      {pass.seed, pass.step, site, pass.step_on_device, pass.first_example});
+  return counter_dropout(x, dropout_of(pass, config().model.dropout, site));
 }
 
 Streams EncoderDecoder::begin_encoder(const at::Tensor& source,

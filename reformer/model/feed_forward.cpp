@@ -61,18 +61,10 @@ int64_t FeedForward::chunk(int64_t batch) const {
                             sharing_ranks(placement_.sequence));
 }
 
-Dropout FeedForward::dropout(const Pass& pass, int64_t first_position) const {
-  return {
-      pass.training ? dropout_ : 0.0,
-      {pass.seed, pass.step, branch_, pass.step_on_device, pass.first_example},
-      pass.first_position + first_position};
-}
-
 at::Tensor FeedForward::output(const at::Tensor& active,
                                const LinearWeights& out, const Pass& pass,
                                int64_t first_position) const {
-  const auto [probability, key, first] = dropout(pass, first_position);
-  return counter_dropout(linear(active, out), probability, key, first);
+  return counter_dropout(linear(active, out), dropout(pass, first_position));
 }
 
 FeedForward::Matrices FeedForward::rounded() const {

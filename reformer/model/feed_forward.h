@@ -10,7 +10,6 @@
 #include "reformer/model/parameter_store.h"
 #include "reformer/model/parts.h"
 #include "reformer/model/pass.h"
-#include "reformer/ops/counter_dropout.h"
 #include "reformer/ops/layer_norm.h"
 #include "reformer/ops/linear.h"
 
@@ -82,7 +81,9 @@ class FeedForward {
   Matrices rounded() const;
 
   bool drops(const Pass& pass) const { return pass.training && dropout_ > 0; }
-  Dropout dropout(const Pass& pass, int64_t first_position) const;
+  Dropout dropout(const Pass& pass, int64_t first_position) const {
+    return dropout_of(pass, dropout_, branch_, first_position);
+  }
   at::Tensor flat(const at::Tensor& x, const Pass& pass) const;
   template <class Body>
   void for_each_flat_part(const at::Tensor& x, const Pass& pass,

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "reformer/ops/counter_dropout.h"
+
 namespace reformer {
 
 // What the cross-attention of a decoder reads besides its stream.
@@ -39,5 +41,14 @@ struct Pass {
   // that they hash (NgramBuckets); undefined: none.
   at::Tensor ngrams = {};
 };
+
+// Of a place of the model that `site` numbers, and in training alone; of
+// positions from `first_position` of the pass on.
+inline Dropout dropout_of(const Pass& pass, double probability, uint32_t site,
+                          int64_t first_position = 0) {
+  return {pass.training ? probability : 0.0,
+          {pass.seed, pass.step, site, pass.step_on_device, pass.first_example},
+          pass.first_position + first_position};
+}
 
 }  // namespace reformer

@@ -14,6 +14,15 @@ namespace {
 
 constexpr const char* kCounterDropout = "counter_dropout";
 
+void check(const at::Tensor& x, const Dropout& dropout) {
+  require(x.defined() && x.dim() == 3, kCounterDropout,
+          ": x must be [batch, length, width]");
+  check_type_and_device(kCounterDropout, "x", x);
+  require(dropout.probability >= 0 && dropout.probability < 1, kCounterDropout,
+          ": the probability must be from 0 to below 1, got ",
+          dropout.probability);
+}
+
 template <class X, class Y = X>
 kernels::CounterDropoutArgs<X, Y> arguments(const at::Tensor& x,
                                             const at::Tensor& y,
@@ -66,8 +75,8 @@ at::Tensor drop(const at::Tensor& x, const Dropout& dropout) {
 class CounterDropout : public torch::autograd::Function<CounterDropout> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context,
-                            const at::Tensor& x, double probability,
-                            const DropoutKey& key, int64_t first_position) {
+                            const at::Tensor& x, const Dropout& dropout) {
+    const auto& [probability, key, first_position] = dropout;
     auto& data = context->saved_data;
     data["probability"] = probability;
     data["seed"] = static_cast<int64_t>(key.seed);
@@ -76,7 +85,7 @@ class CounterDropout : public torch::autograd::Function<CounterDropout> {
     data["step_on_device"] = reinterpret_cast<int64_t>(key.step_on_device);
     data["first_example"] = key.first_example;
     data["first_position"] = first_position;
-    return drop(x, {probability, key, first_position});
+    return drop(x, dropout);
   }
 
   static torch::autograd::variable_list backward(
@@ -91,47 +100,43 @@ class CounterDropout : public torch::autograd::Function<CounterDropout> {
         data["first_example"].toInt()};
     return {drop(d_outputs[0], {data["probability"].toDouble(), key,
                                 data["first_position"].toInt()}),
-            at::Tensor(), at::Tensor(), at::Tensor()};
+            at::Tensor()};
   }
 };
 
 }  // namespace
 
-at::Tensor counter_dropout(const at::Tensor& x, double probability,
-                           const DropoutKey& key, int64_t first_position) {
-  require(x.defined() && x.dim() == 3, kCounterDropout,
-          ": x must be [batch, length, width]");
-  check_type_and_device(kCounterDropout, "x", x);
-  require(probability >= 0 && probability < 1, kCounterDropout,
-          ": the probability must be from 0 to below 1, got ", probability);
-  if (probability == 0) return x;
-  return CounterDropout::apply(x, probability, key, first_position);
+at::Tensor counter_dropout(const at::Tensor& x, const Dropout& dropout) {
+  check(x, dropout);
+  if (dropout.probability == 0) return x;
+  return CounterDropout::apply(x, dropout);
 }
 
 void add_dropped(const at::Tensor& to, const at::Tensor& sum,
                  const at::Tensor& x, const Dropout& dropout) {
+  check(x, dropout);
+  require(to.sizes() == x.sizes() && sum.sizes() == x.sizes(), kCounterDropout,
+          ": what is added to must be ", x.sizes(), " as x, got ", sum.sizes(),
+          " and ", to.sizes());
   const bool together = x.is_cuda() && dropout.probability > 0 &&
-                        to.scalar_type() != at::kDouble &&
-                        sum.scalar_type() == to.scalar_type() &&
-                        x.is_contiguous() && to.is_contiguous() &&
-                        sum.is_contiguous();
+                        to.scalar_type() == at::kFloat &&
+                        sum.scalar_type() == at::kFloat && x.is_contiguous() &&
+                        to.is_contiguous() && sum.is_contiguous();
   if (together) {
     drop_on_gpu(x, to, sum, dropout);
   } else {
     auto out = to;
-    at::add_out(out, sum,
-                counter_dropout(x, dropout.probability, dropout.key,
-                                dropout.first_position));
+    at::add_out(out, sum, counter_dropout(x, dropout));
   }
 }
 
 at::Tensor dropped_as(at::ScalarType type, const at::Tensor& x,
                       const Dropout& dropout) {
+  check(x, dropout);
   const bool longer = x.itemsize() < at::elementSize(type);
   if (!x.is_cuda() || longer || dropout.probability == 0 ||
       !x.is_contiguous()) {
-    return counter_dropout(x.to(type), dropout.probability, dropout.key,
-                           dropout.first_position);
+    return counter_dropout(x.to(type), dropout);
   }
   const auto y = at::empty(x.sizes(), x.options().dtype(type));
   drop_on_gpu(x, y, {}, dropout);

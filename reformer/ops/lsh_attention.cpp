@@ -58,7 +58,7 @@ struct Part {
   IntervalRounds rounds;
 
   at::Tensor of(const at::Tensor& x) const {
-    return x.defined() ? x.narrow(1, first_head, heads) : x;
+    return x.narrow(1, first_head, heads);
   }
 };
 
@@ -68,50 +68,51 @@ Part hashed_part(const at::Tensor& buckets, int64_t successor_heads,
 }
 
 Part near_part(const at::Tensor& qk, const at::Tensor& buckets,
-               int64_t near_window, const LshConfig& config,
-               const at::Tensor& mask) {
+               IntervalRounds rounds) {
   const int64_t first = buckets.size(1);
-  return {first, qk.size(1) - first, 0,
-          natural_rounds(qk.size(2), {Window::kTrailing, near_window},
-                         config.causal, mask, qk.device())};
+  return {first, qk.size(1) - first, 0, std::move(rounds)};
 }
 
 // Output and gradients of all parts lie in one tensor each, and nobody has to
 // put them together.
 class LshAttention : public torch::autograd::Function<LshAttention> {
  public:
-  // On a CPU keeps the buckets alone for the backward pass, 2 bytes a round,
-  // and sorts them again there, which takes a hundredth of the attention's
-  // time. On a GPU that would be a twentieth, and the sorted rounds are kept,
-  // 16 bytes each: a reversible layer's backward pass follows its forward pass
-  // at once.
+  // Of hashed heads a CPU keeps the buckets alone for the backward pass, 2
+  // bytes a round, and sorts them again there, which takes a hundredth of the
+  // attention's time. On a GPU that would be a twentieth, and the sorted rounds
+  // are kept, 16 bytes each: a reversible layer's backward pass follows its
+  // forward pass at once. Those of near heads are shared by all of them.
   static at::Tensor forward(torch::autograd::AutogradContext* context,
                             const at::Tensor& qk, const at::Tensor& v,
                             const at::Tensor& buckets, const LshConfig& config,
                             const std::optional<at::Tensor>& maybe_mask,
                             int64_t successor_heads, int64_t near_window) {
     const auto& mask = *maybe_mask;
-    const auto output = empty_rows_like(with_contiguous_rows(qk));
+    const auto qk_rows = with_contiguous_rows(qk);
+    const auto v_rows = with_contiguous_rows(v);
+    const auto output = empty_rows_like(qk_rows);
     const auto attend = [&](const Part& part) {
-      return interval_attention_forward(part.of(qk), {}, part.of(v),
+      return interval_attention_forward(part.of(qk_rows), {}, part.of(v_rows),
                                         part.rounds, mask, part.successor_heads,
                                         part.of(output));
     };
-    const auto hashed = hashed_part(buckets, successor_heads,
-                                    lsh_rounds(buckets, config, mask));
-    const auto far = attend(hashed);
-    const auto kept = qk.is_cuda() ? hashed.rounds : IntervalRounds{};
+    const auto rounds = lsh_rounds(buckets, config, mask);
+    const auto far = attend(hashed_part(buckets, successor_heads, rounds));
     AttentionResult near;
+    IntervalRounds near_rounds;
     if (buckets.size(1) < qk.size(1)) {
-      near = attend(near_part(qk, buckets, near_window, config, mask));
+      near_rounds = natural_rounds(qk.size(2), {Window::kTrailing, near_window},
+                                   config.causal, mask, qk.device());
+      near = attend(near_part(qk, buckets, near_rounds));
     }
-    context->save_for_backward({qk, v, buckets, mask, output, far.lse,
-                                far.softmax, near.lse, near.softmax, kept.order,
-                                kept.place, kept.interval});
+    const auto kept = qk.is_cuda() ? rounds : IntervalRounds{};
+    context->save_for_backward(
+        {qk, v, buckets, mask, output, far.lse, far.softmax, kept.order,
+         kept.place, kept.interval, near.lse, near.softmax, near_rounds.order,
+         near_rounds.place, near_rounds.interval});
     context->saved_data["config"] =
         c10::IValue::make_capsule(c10::make_intrusive<KeptConfig>(config));
     context->saved_data["successor_heads"] = successor_heads;
-    context->saved_data["near_window"] = near_window;
     return output;
   }
 
@@ -126,27 +127,26 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
     const auto saved = context->get_saved_variables();
     const auto& [qk, v, buckets, mask, output] =
         std::tie(saved[0], saved[1], saved[2], saved[3], saved[4]);
+    const auto qk_rows = with_contiguous_rows(qk);
+    const auto v_rows = with_contiguous_rows(v);
     const AttentionGradients gradients{
-        empty_rows_like(with_contiguous_rows(qk)),
-        {},
-        empty_rows_like(with_contiguous_rows(v))};
+        empty_rows_like(qk_rows), {}, empty_rows_like(v_rows)};
     const auto go_back = [&](const Part& part, const at::Tensor& lse,
                              const at::Tensor& softmax) {
       interval_attention_backward(
-          part.of(qk), {}, part.of(v), part.rounds, mask,
+          part.of(qk_rows), {}, part.of(v_rows), part.rounds, mask,
           {part.of(output), lse, softmax}, part.of(d_outputs[0]),
           part.successor_heads,
           {part.of(gradients.q), {}, part.of(gradients.v)});
     };
-    go_back(hashed_part(buckets, data["successor_heads"].toInt(),
-                        saved[9].defined()
-                            ? IntervalRounds{saved[9], saved[10], saved[11]}
-                            : lsh_rounds(buckets, kept->config, mask)),
+    const auto rounds = saved[7].defined()
+                            ? IntervalRounds{saved[7], saved[8], saved[9]}
+                            : lsh_rounds(buckets, kept->config, mask);
+    go_back(hashed_part(buckets, data["successor_heads"].toInt(), rounds),
             saved[5], saved[6]);
     if (buckets.size(1) < qk.size(1)) {
-      go_back(near_part(qk, buckets, data["near_window"].toInt(), kept->config,
-                        mask),
-              saved[7], saved[8]);
+      go_back(near_part(qk, buckets, {saved[12], saved[13], saved[14]}),
+              saved[10], saved[11]);
     }
     return {gradients.q,  gradients.v,  at::Tensor(), at::Tensor(),
             at::Tensor(), at::Tensor(), at::Tensor()};

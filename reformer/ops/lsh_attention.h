@@ -29,8 +29,8 @@ at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
 // The same with the buckets given, [batch, heads, rounds, length] uint16: what
 // a reversible layer keeps, because a bucket hashed from a rebuilt input may
 // differ. config.rounds is not read. Where there are buckets of the first heads
-// alone, the others see the last `near_window` positions and nothing else, and
-// the successor heads are among the first.
+// alone, the others see the last `near_window` positions (not causal: on either
+// side) and nothing else, and the successor heads are among the first.
 at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
                          const at::Tensor& buckets, const LshConfig& config,
                          const at::Tensor& mask = {},

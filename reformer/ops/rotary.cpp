@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "reformer/base/errors.h"
-#include "reformer/base/interruption.h"
 #include "reformer/device/device.h"
 #include "reformer/kernels/rotary.h"
 #include "reformer/ops/checks.h"

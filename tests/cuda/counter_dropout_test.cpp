@@ -17,8 +17,8 @@ TEST(CounterDropoutCuda, IsTheCpusBitForBit) {
   for (const int64_t width : {1, 7, 8, 64, 1001}) {
     for (const double probability : {0.1, 0.5, 0.999}) {
       const auto x = normal({3, 33, width}, width);
-      const auto expected = counter_dropout(x, probability, kKey, 17);
-      const auto dropped = counter_dropout(x.cuda(), probability, kKey, 17);
+      const auto expected = counter_dropout(x, {probability, kKey, 17});
+      const auto dropped = counter_dropout(x.cuda(), {probability, kKey, 17});
       EXPECT_TRUE(dropped.cpu().equal(expected)) << width;
     }
   }
@@ -26,17 +26,17 @@ TEST(CounterDropoutCuda, IsTheCpusBitForBit) {
 
 TEST(CounterDropoutCuda, TreatsSomeExamplesAsAmongAll) {
   const auto x = normal({3, 33, 24}, 1);
-  const auto whole = counter_dropout(x, 0.5, kKey);
+  const auto whole = counter_dropout(x, {0.5, kKey});
   auto key = kKey;
   key.first_example = 1;
-  const auto part = counter_dropout(x.narrow(0, 1, 2).cuda(), 0.5, key);
+  const auto part = counter_dropout(x.narrow(0, 1, 2).cuda(), {0.5, key});
   EXPECT_TRUE(part.cpu().equal(whole.narrow(0, 1, 2)));
 }
 
 TEST(CounterDropoutCuda, DropsTheSameInBf16) {
   const auto x = normal({2, 100, 64}, 1).to(at::kBFloat16);
-  const auto expected = counter_dropout(x.to(at::kFloat), 0.3, kKey);
-  const auto dropped = counter_dropout(x.cuda(), 0.3, kKey).cpu();
+  const auto expected = counter_dropout(x.to(at::kFloat), {0.3, kKey});
+  const auto dropped = counter_dropout(x.cuda(), {0.3, kKey}).cpu();
   EXPECT_TRUE(dropped.equal(expected.to(at::kBFloat16)));
 }
 
@@ -49,27 +49,30 @@ TEST(CounterDropoutCuda, AddsAndConvertsWithTheBitsOfItsParts) {
     for (const double probability : {0.0, 0.1}) {
       const Dropout dropout{probability, kKey, 5};
       for (const auto type : {at::kFloat, at::kBFloat16}) {
-        const auto dropped = counter_dropout(x.to(type), probability, kKey, 5);
+        const auto dropped = counter_dropout(x.to(type), dropout);
         const auto to = at::empty_like(sum);
         add_dropped(to, sum, x.to(type), dropout);
         EXPECT_TRUE(to.equal(sum + dropped));
         EXPECT_TRUE(dropped_as(type, x, dropout).equal(dropped));
-        const auto some = x.narrow(1, 1, length - 1);  // not contiguous
-        EXPECT_TRUE(
-            dropped_as(type, some, dropout)
-                .equal(counter_dropout(some.to(type), probability, kKey, 5)));
+        // Parts, which are not contiguous.
+        const auto part_of = [&](const at::Tensor& all) {
+          return all.narrow(1, 1, all.size(1) - 1);
+        };
+        const auto part = counter_dropout(part_of(x).to(type), dropout);
+        EXPECT_TRUE(dropped_as(type, part_of(x), dropout).equal(part));
+        add_dropped(part_of(to), part_of(sum), part_of(x).to(type), dropout);
+        EXPECT_TRUE(part_of(to).equal(part_of(sum) + part));
       }
       const auto shorter = x.to(at::kBFloat16);
       EXPECT_TRUE(dropped_as(at::kFloat, shorter, dropout)
-                      .equal(counter_dropout(shorter.to(at::kFloat),
-                                             probability, kKey, 5)));
+                      .equal(counter_dropout(shorter.to(at::kFloat), dropout)));
     }
   }
 }
 
 TEST(CounterDropoutCuda, DropsTheSameInTheBackwardPass) {
   const auto x = normal({2, 10, 24}, 2).cuda().set_requires_grad(true);
-  const auto y = counter_dropout(x, 0.5, kKey);
+  const auto y = counter_dropout(x, {0.5, kKey});
   y.sum().backward();
   EXPECT_TRUE(((x.grad() == 0) == (y == 0)).all().item<bool>());
   EXPECT_TRUE((y == 0).any().item<bool>());

@@ -65,8 +65,8 @@ TEST(LargeCuda, Dropout) {
   const auto x = drawn({1, 2'100'000, 1024}, at::kBFloat16);
   ASSERT_GT(x.numel(), kTooManyForInt32);
   const DropoutKey key{1, 2, 3};
-  const auto all = counter_dropout(x, 0.3, key);
-  const auto alone = counter_dropout(last(x, 1, 5), 0.3, key, x.size(1) - 5);
+  const auto all = counter_dropout(x, {0.3, key});
+  const auto alone = counter_dropout(last(x, 1, 5), {0.3, key, x.size(1) - 5});
   EXPECT_TRUE(at::equal(last(all, 1, 5), alone));
 }
 

@@ -92,6 +92,32 @@ TEST(LshAttentionCuda, IsTheCpusFunction) {
   }
 }
 
+TEST(LshAttentionCuda, WithNearHeadsItIsTheCpusFunction) {
+  for (const bool causal : {true, false}) {
+    LshConfig config;
+    config.chunk_length = 32;
+    config.n_buckets = 16;
+    config.causal = causal;
+    const auto inputs = rounded(
+        make_inputs(Queries::kRandom, Padding::kScattered, {2, 3, 333, 64}, 7));
+    const auto buckets =
+        lsh_attention_buckets(inputs.q.nan_to_num(), config, HashKey{1, 2, 3})
+            .narrow(1, 0, 1);
+    const auto on = [&](at::Device device) {
+      return [&, device](const at::Tensor& qk, const at::Tensor& v) {
+        return lsh_attention(qk, v, buckets.to(device), config,
+                             inputs.mask.to(device), /*successor_heads=*/1,
+                             /*near_window=*/20);
+      };
+    };
+    const auto expected = answer_on(at::kCPU, at::kFloat, inputs, on(at::kCPU));
+    expect_near(answer_on(at::kCUDA, at::kFloat, inputs, on(at::kCUDA)),
+                expected, 1e-4);
+    expect_near(answer_on(at::kCUDA, at::kBFloat16, inputs, on(at::kCUDA)),
+                expected, 0.03);
+  }
+}
+
 // As models have them, at the size at which they are trained.
 TEST(LshAttentionCuda, HeadsWithoutBucketsSeeTheLastPositionsAlone) {
   constexpr int64_t kHashed = 4;

@@ -30,7 +30,7 @@ TEST(RotaryCuda, IsTheCpusToRounding) {
 TEST(RotaryCuda, TheGradientTurnsBack) {
   for (const RotaryConfig config :
        {RotaryConfig{1, 16}, {0, 32}, {1, 3}, {2, 32}}) {
-    const auto x = by_positions(normal({1, 2, 1000, 64}, 2).cuda());
+    const auto x = by_positions(normal({1, 3, 1000, 64}, 2).cuda());
     x.requires_grad_();
     const auto y = rotary(x, config);
     y.backward(y.detach());

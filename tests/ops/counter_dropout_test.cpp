@@ -31,36 +31,36 @@ at::Tensor numbers(uint32_t seed = 1) {
 }
 
 TEST(CounterDropout, ReplaysExactly) {
-  EXPECT_TRUE(at::equal(counter_dropout(numbers(), kProbability, kKey),
-                        counter_dropout(numbers(), kProbability, kKey)));
+  EXPECT_TRUE(at::equal(counter_dropout(numbers(), {kProbability, kKey}),
+                        counter_dropout(numbers(), {kProbability, kKey})));
 }
 
 TEST(CounterDropout, IsTheSameOnAnyNumberOfThreads) {
   const int before = threads();
   set_threads(1);
-  const auto one = counter_dropout(numbers(), kProbability, kKey);
+  const auto one = counter_dropout(numbers(), {kProbability, kKey});
   set_threads(3);
-  const auto three = counter_dropout(numbers(), kProbability, kKey);
+  const auto three = counter_dropout(numbers(), {kProbability, kKey});
   set_threads(before);
   EXPECT_TRUE(at::equal(one, three));
 }
 
 TEST(CounterDropout, TreatsAPartAsWithinTheWhole) {
-  const auto whole = counter_dropout(numbers(), kProbability, kKey);
+  const auto whole = counter_dropout(numbers(), {kProbability, kKey});
   for (const auto& [first, n] : {std::pair{0, 7}, {7, 64}, {71, 59}}) {
     const auto part = counter_dropout(numbers().narrow(1, first, n),
-                                      kProbability, kKey, first);
+                                      {kProbability, kKey, first});
     EXPECT_TRUE(at::equal(part, whole.narrow(1, first, n))) << first;
   }
 }
 
 TEST(CounterDropout, TreatsSomeExamplesAsAmongAll) {
-  const auto whole = counter_dropout(numbers(), kProbability, kKey);
+  const auto whole = counter_dropout(numbers(), {kProbability, kKey});
   auto key = kKey;
   for (key.first_example = 0; key.first_example < 3; ++key.first_example) {
     auto x = numbers().narrow(0, key.first_example, 1).clone();
     const auto y =
-        counter_dropout(x.set_requires_grad(true), kProbability, key);
+        counter_dropout(x.set_requires_grad(true), {kProbability, key});
     EXPECT_TRUE(at::equal(y, whole.narrow(0, key.first_example, 1)));
     y.sum().backward();
     EXPECT_TRUE(at::equal(x.grad().eq(0), y.eq(0))) << key.first_example;
@@ -69,7 +69,7 @@ TEST(CounterDropout, TreatsSomeExamplesAsAmongAll) {
 
 TEST(CounterDropout, ZeroesOrScalesEachElement) {
   const auto x = numbers();
-  const auto y = counter_dropout(x, kProbability, kKey);
+  const auto y = counter_dropout(x, {kProbability, kKey});
   const auto kept = y.ne(0);
   EXPECT_LE((y - x / (1 - kProbability)).mul(kept).abs().max().item<double>(),
             1e-4);
@@ -84,7 +84,7 @@ void expect_mean_of_one(const at::Tensor& y) {
 }
 
 TEST(CounterDropout, KeepsTheMeanOverAllAndInEveryColumn) {
-  const auto y = counter_dropout(at::ones({4, 2000, 9}), kProbability, kKey);
+  const auto y = counter_dropout(at::ones({4, 2000, 9}), {kProbability, kKey});
   expect_mean_of_one(y);
   for (int64_t c = 0; c < 9; ++c) expect_mean_of_one(y.select(2, c));
   for (int64_t b = 0; b < 4; ++b) expect_mean_of_one(y.select(0, b));
@@ -100,10 +100,10 @@ void expect_unrelated(const at::Tensor& a, const at::Tensor& b) {
 
 TEST(CounterDropout, DrawsAnewForEverySeedStepSiteRowPositionAndColumn) {
   const auto x = at::ones({3, 500, 21});
-  const auto y = counter_dropout(x, kProbability, kKey);
-  expect_unrelated(y, counter_dropout(x, kProbability, {12, 5, 2}));
-  expect_unrelated(y, counter_dropout(x, kProbability, {11, 6, 2}));
-  expect_unrelated(y, counter_dropout(x, kProbability, {11, 5, 3}));
+  const auto y = counter_dropout(x, {kProbability, kKey});
+  expect_unrelated(y, counter_dropout(x, {kProbability, {12, 5, 2}}));
+  expect_unrelated(y, counter_dropout(x, {kProbability, {11, 6, 2}}));
+  expect_unrelated(y, counter_dropout(x, {kProbability, {11, 5, 3}}));
   expect_unrelated(y.select(0, 0), y.select(0, 1));
   expect_unrelated(y.narrow(1, 0, 499), y.narrow(1, 1, 499));
   expect_unrelated(y.narrow(2, 0, 20), y.narrow(2, 1, 20));
@@ -112,7 +112,7 @@ TEST(CounterDropout, DrawsAnewForEverySeedStepSiteRowPositionAndColumn) {
 TEST(CounterDropout, HasTheGradientOfItsOwnMask) {
   const auto x = numbers().to(at::kDouble).requires_grad_();
   const auto d_y = numbers(2).to(at::kDouble);
-  const auto y = counter_dropout(x, kProbability, kKey, 9);
+  const auto y = counter_dropout(x, {kProbability, kKey, 9});
   (y * d_y).sum().backward();
   const auto mask = y.detach() / x.detach();
   EXPECT_LE((x.grad() - d_y * mask).abs().max().item<double>(), 1e-12);
@@ -122,7 +122,7 @@ TEST(CounterDropout, AddsAndConvertsWhatIsDropped) {
   const auto x = numbers();
   const auto sum = numbers(2);
   for (const double probability : {0.0, kProbability}) {
-    const auto dropped = counter_dropout(x, probability, kKey, 9);
+    const auto dropped = counter_dropout(x, {probability, kKey, 9});
     const auto to = at::empty_like(sum);
     add_dropped(to, sum, x, {probability, kKey, 9});
     EXPECT_TRUE(at::equal(to, sum + dropped));
@@ -136,14 +136,18 @@ TEST(CounterDropout, AddsAndConvertsWhatIsDropped) {
 
 TEST(CounterDropout, OfNothingReturnsItsArgument) {
   const auto x = numbers();
-  EXPECT_TRUE(counter_dropout(x, 0, kKey).is_same(x));
+  EXPECT_TRUE(counter_dropout(x, {0, kKey}).is_same(x));
 }
 
 TEST(CounterDropout, RejectsWhatItCannotDrop) {
-  EXPECT_THROW(counter_dropout(numbers(), 1, kKey), Error);
-  EXPECT_THROW(counter_dropout(numbers(), -0.1, kKey), Error);
-  EXPECT_THROW(counter_dropout(numbers()[0], kProbability, kKey), Error);
-  EXPECT_THROW(counter_dropout(numbers().to(at::kInt), kProbability, kKey),
+  const auto x = numbers();
+  EXPECT_THROW(add_dropped(x, x.narrow(1, 1, 5), x, {kProbability, kKey}),
+               Error);
+  EXPECT_THROW(dropped_as(at::kFloat, x, {1, kKey}), Error);
+  EXPECT_THROW(counter_dropout(numbers(), {1, kKey}), Error);
+  EXPECT_THROW(counter_dropout(numbers(), {-0.1, kKey}), Error);
+  EXPECT_THROW(counter_dropout(numbers()[0], {kProbability, kKey}), Error);
+  EXPECT_THROW(counter_dropout(numbers().to(at::kInt), {kProbability, kKey}),
                Error);
 }
 

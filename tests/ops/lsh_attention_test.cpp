@@ -166,6 +166,21 @@ TEST(LshAttention, HeadsWithoutBucketsSeeTheLastPositionsAlone) {
   }
 }
 
+TEST(LshAttention, GradientsOfASumReachValuesAloneInAllHeads) {
+  const auto qk = normal({2, 3, 40, 8}, 1).to(at::kDouble);
+  LshConfig config;
+  config.chunk_length = 8;
+  config.n_buckets = 4;
+  const auto buckets = lsh_attention_buckets(qk, config, kKey).narrow(1, 0, 1);
+  const auto v = normal(qk.sizes(), 2).to(at::kDouble).requires_grad_();
+  lsh_attention(qk, v, buckets, config, {}, 0, /*near_window=*/5)
+      .sum()
+      .backward();
+  // Each query's weights add up to 1, whoever gets them.
+  const auto received = v.grad().sum(2);
+  EXPECT_LT((received - 40).abs().max().item<double>(), 1e-12);
+}
+
 TEST(LshAttention, HashesWithTheRotationsOfItsKey) {
   const auto qk = normal({2, 3, 200, 16}, 2);
   LshConfig config;

@@ -72,7 +72,6 @@ __global__ void __launch_bounds__(kThreads)
     copy_columns<T, kColumns>(x_of(head) + column + args.pairs,
                               y_of(head) + column + args.pairs);
   }
-  if (args.first_head == args.heads) return;
   const int64_t position =
       (args.first != nullptr ? args.first[batch] : 0) + row;
   float sine[kColumns];
