@@ -38,7 +38,8 @@ class EvalTest(unittest.TestCase):
         cls.model = cls.folder / "run"
         made = reformer("train", "text", "--data", text, "--out", cls.model,
                         "--threads", 1, *SETTINGS, "--set",
-                        "model.positions=learned")
+                        "model.positions=learned", "--set",
+                        "lsh.hashed_heads=all")
         assert made.returncode == 0, made.stderr
 
     @classmethod

@@ -26,6 +26,9 @@ class ToHuggingfaceTest(unittest.TestCase):
                 "--set", "task.byte_offset=2", "--set", "model.vocabulary=258",
                 "--set", "model.positions=learned",
                 "--set", "model.successor_fraction=0",
+                "--set", "model.short_convolution=0",
+                "--set", "model.activation=gelu",
+                "--set", "lsh.hashed_heads=all",
                 "--set", "lsh.local_window=0", config="text")
             assert run.returncode == 0, run.stderr
 
