@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "reformer/base/errors.h"
@@ -125,8 +124,11 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
     const auto kept = c10::static_intrusive_pointer_cast<KeptConfig>(
         data["config"].toCapsule());
     const auto saved = context->get_saved_variables();
-    const auto& [qk, v, buckets, mask, output] =
-        std::tie(saved[0], saved[1], saved[2], saved[3], saved[4]);
+    const auto& qk = saved[0];
+    const auto& v = saved[1];
+    const auto& buckets = saved[2];
+    const auto& mask = saved[3];
+    const auto& output = saved[4];
     const auto qk_rows = with_contiguous_rows(qk);
     const auto v_rows = with_contiguous_rows(v);
     const AttentionGradients gradients{
