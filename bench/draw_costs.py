@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """draw_costs.py > docs/images/cost_against_bits.svg
 
-What a step of `text-64k` costs with some settings, and what 600 of them buy, of
-the rows in bench/results. tests/house/documents_test.py demands that the
+What a step of `text-64k`, as it was until aea1deb, costs with some settings, and
+what 600 of them buy, of the rows in bench/results. tests/house/documents_test.py demands that the
 committed picture is what this prints.
 """
 from drawing import (BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, picture, rows,
                      text)
 
-NAMES = {"": "text-64k", "model.short_convolution=0": "no convolutions",
+NAMES = {"": "as it was", "model.short_convolution=0": "no convolutions",
          "lsh.local_heads=other": "local_heads=other",
          "lsh.n_buckets=8192": "8,192 buckets",
          "lsh.rounds=1 lsh.local_heads=other": "1 round, other"}

@@ -38,13 +38,24 @@ std::vector<Seen> seen_by(const AttentionLayer& layer, const LayerRows& rows,
   }
   if (!hashed) return seen;
   const auto of_head = rows.buckets[head];
-  for (int64_t r = 0; r < of_head.size(0); ++r) {
+  const int64_t rounds = of_head.size(0);
+  const int64_t together = rounds_together(layer.lsh(), rounds);
+  const int64_t groups = (rounds + together - 1) / together;
+  const int64_t range = earlier.begin(position);
+  for (int64_t j = range; j < end; ++j) {
+    seen[static_cast<size_t>(j)].times = groups;
+  }
+  std::vector<int64_t> group_of(seen.size(), -1);  // the last that saw it
+  for (int64_t r = 0; r < rounds; ++r) {
     const auto* bucket = of_head[r].const_data_ptr<uint16_t>();
     int64_t left = layer.lsh().chunk_length;
     for (int64_t j = position - 1; j >= 0 && left > 0; --j) {
       if (bucket[j] != bucket[position]) continue;
-      seen[static_cast<size_t>(j)] = {
-          1, seen[static_cast<size_t>(j)].rounds | bit_of(r)};
+      auto& one = seen[static_cast<size_t>(j)];
+      auto& group = group_of[static_cast<size_t>(j)];
+      one.rounds |= bit_of(r);
+      if (j < range && group < r / together) ++one.times;
+      group = r / together;
       --left;
     }
   }

@@ -129,11 +129,12 @@ void check_huggingface(const Config& config) {
   require(
       model.successor_fraction == 0 && config.lsh.local_window == 0 &&
           config.lsh.ngrams.empty() &&
-          config.lsh.hashed_heads == HashedHeads::kAll,
+          config.lsh.hashed_heads == HashedHeads::kAll &&
+          config.lsh.more_rounds == MoreRounds::kUnion,
       "model.attention: lsh_huggingface has neither successor values nor a "
-      "local window nor n-grams; model.successor_fraction and "
-      "lsh.local_window of 0, lsh.hashed_heads of all and no lsh.ngrams are "
-      "required");
+      "local window nor n-grams nor groups of rounds; model.successor_fraction "
+      "and lsh.local_window of 0, lsh.hashed_heads of all, no lsh.ngrams and "
+      "lsh.more_rounds of union are required");
 }
 
 // Every head hashes or has a local window.
@@ -155,6 +156,10 @@ void check_lsh_heads(const Config& config) {
           "lsh.ngrams: none are possible where model.encoder_layers is not 0, "
           "got ",
           lsh.ngrams.size());
+  require(lsh.more_rounds == MoreRounds::kUnion ||
+              (lsh.ngrams.empty() && config.model.encoder_layers == 0),
+          "lsh.more_rounds: union is required where there are lsh.ngrams, and "
+          "by an encoder-decoder; got groups");
 }
 
 void check_lsh(const LshConfig& lsh) {

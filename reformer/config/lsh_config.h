@@ -39,6 +39,16 @@ struct ChoiceNames<LocalHeads> {
   static constexpr std::string_view names[] = {"all", "other"};
 };
 
+// What a softmax goes over where there are more rounds than in training; as
+// many at a time as there, and then the weights of these groups add up.
+enum class MoreRounds { kUnion, kGroups };
+
+template <>
+struct ChoiceNames<MoreRounds> {
+  static constexpr std::string_view key = "lsh.more_rounds";
+  static constexpr std::string_view names[] = {"union", "groups"};
+};
+
 struct LshConfig {
   int64_t rounds = 4;
   int64_t chunk_length = 128;
@@ -49,6 +59,7 @@ struct LshConfig {
   Choice<HashedHeads> hashed_heads = HashedHeads::kAll;
   Choice<LocalHeads> local_heads = LocalHeads::kAll;
   std::vector<int64_t> ngrams = {};
+  Choice<MoreRounds> more_rounds = MoreRounds::kUnion;
 
   template <class Visitor>
   void visit(Visitor&& v) {
@@ -66,6 +77,10 @@ struct LshConfig {
     v("lsh.ngrams", ngrams,
       "more rounds, each of an n from 2 to 8: a bucket is where the last n "
       "inputs are the same");
+    v("lsh.more_rounds", more_rounds,
+      "evaluated with more rounds than lsh.rounds a softmax goes over their "
+      "union, as in the paper, or over groups of lsh.rounds of them, whose "
+      "weights add up: what training was like, with less chance in it");
     v("lsh.window", window, "chunk (the paper's) or trailing");
     v("lsh.causal", causal, "attend to the past only");
   }
@@ -74,6 +89,13 @@ struct LshConfig {
 // Rounds with buckets, of hashes and of n-grams.
 inline int64_t bucket_rounds(const LshConfig& config) {
   return config.rounds + static_cast<int64_t>(config.ngrams.size());
+}
+
+// How many of `rounds` with buckets a softmax goes over at a time.
+inline int64_t rounds_together(const LshConfig& config, int64_t rounds) {
+  const bool groups =
+      config.more_rounds == MoreRounds::kGroups && rounds > config.rounds;
+  return groups ? config.rounds : rounds;
 }
 
 // What the rotations of a layer are drawn from: the same key, the same hash.

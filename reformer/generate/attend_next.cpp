@@ -40,6 +40,7 @@ at::Tensor attend_on_cpu(const NextPosition& next,
     attended.ranges.push_back(range_of(earlier, position[row]));
   }
   attended.lists = history.last(next.buckets);
+  attended.lists_together = history.shape().together;
   const std::vector<int64_t> one_each(cache.batch(), 1);
   cache.write(next.k.defined() ? next.k : next.q, next.v, one_each);
   const auto output = attend_next(next.q, cache, attended);

@@ -26,7 +26,8 @@ struct NextPosition {
 
 //   earlier  what every head sees
 //   history  what it sees besides, by its buckets: the last `window` members of
-//            each, each position counted once
+//            each, each position counted once, or once in each group of rounds
+//            that its shape tells of
 //   returns  [batch, heads, 1, d_head], no gradient: as below
 //
 // The cache has been extended by the position, which is written there and
@@ -38,10 +39,12 @@ at::Tensor attend_next(const NextPosition& next,
                        const EarlierPositions& earlier, KeyValueCache& cache,
                        BucketHistory& history);
 
-// What the newest position of each row sees: the union, each position once.
+// What the newest position of each row sees: the union, each position once; of
+// groups of lists once in each, and those of the range in all of them.
 struct AttendedPositions {
   std::vector<PositionRange> ranges;  // [batch]: by all heads; may be empty
   std::vector<PositionList> lists;    // [batch, heads, n]: besides; n may be 0
+  int64_t lists_together = 0;         // of n so many are a group; 0: all
 };
 
 // The same on a CPU, of positions that have been listed:

@@ -58,6 +58,7 @@ void run(const at::Tensor& q, const KeyValueCache& cache,
   args.d_head = cache.d_head();
   args.n_lists =
       static_cast<int64_t>(attended.lists.size()) / (args.batch * args.heads);
+  args.lists_together = attended.lists_together;
   args.scale = cache.shared_qk() ? 1 : 1 / std::sqrt(double(args.d_head));
   args.output = mutable_rows_of<T>(output);
   kernels::cpu::attend_next(args);

@@ -75,7 +75,8 @@ AttentionCache::HeadGroup AttentionCache::group(
   config.device = placement.device;
   return {
       first, count, KeyValueCache(config),
-      BucketHistory({batch, count, rounds, lsh_.n_buckets, lsh_.chunk_length},
+      BucketHistory({batch, count, rounds, lsh_.n_buckets, lsh_.chunk_length,
+                     rounds_together(layer_.lsh(), rounds)},
                     placement.device),
       earlier_positions(layer_, hashed)};
 }
@@ -144,10 +145,12 @@ at::Tensor AttentionCache::attend(const Projected& turned,
                                   const at::Tensor& buckets) const {
   const at::Tensor& q = turned.q;
   const int64_t heads = q.size(1);
+  LshConfig lsh = lsh_;
+  lsh.rounds = layer_.lsh().rounds;  // of training: groups have as many
   const int64_t some =
       std::max<int64_t>(1, kAttended / (q.size(0) * q.size(2)));
   if (!takes_turns() || !q.is_cpu() || heads <= some) {
-    return layer_.attend(turned, buckets, /*mask=*/{}, lsh_);
+    return layer_.attend(turned, buckets, /*mask=*/{}, lsh);
   }
   const auto all =  // in memory as the output's projection reads them
       at::empty({q.size(0), q.size(2), heads, q.size(3)}, q.options())
@@ -158,7 +161,7 @@ at::Tensor AttentionCache::attend(const Projected& turned,
       return x.defined() ? x.narrow(1, at, n) : x;
     };
     all.narrow(1, at, n).copy_(layer_.attend(
-        {of(q), of(turned.k), of(turned.v)}, buckets, /*mask=*/{}, lsh_, at));
+        {of(q), of(turned.k), of(turned.v)}, buckets, /*mask=*/{}, lsh, at));
   });
   return all;
 }

@@ -152,8 +152,11 @@ std::vector<PositionList> BucketHistory::last(const at::Tensor& buckets) const {
 kernels::BucketHistory BucketHistory::history() const {
   if (!members_.defined()) return {};
   return {members_.mutable_data_ptr<int32_t>(),
-          counts_.mutable_data_ptr<int32_t>(), shape_.rounds, shape_.n_buckets,
-          shape_.window};
+          counts_.mutable_data_ptr<int32_t>(),
+          shape_.rounds,
+          shape_.n_buckets,
+          shape_.window,
+          shape_.together};
 }
 
 }  // namespace reformer

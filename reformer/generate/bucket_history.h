@@ -18,7 +18,8 @@ struct BucketShape {
   int64_t heads = 0;
   int64_t rounds = 0;  // 0: no LSH, nothing is kept
   int64_t n_buckets = 0;
-  int64_t window = 0;  // members of a bucket that are asked for
+  int64_t window = 0;    // members of a bucket that are asked for
+  int64_t together = 0;  // rounds that a softmax goes over; 0: all
 };
 
 class BucketHistory {

@@ -56,6 +56,8 @@ void require_theirs(const Config& config) {
   require_as(model.successor_fraction == 0, "model.successor_fraction", "0");
   require_as(config.lsh.local_window == 0, "lsh.local_window", "0");
   require_as(config.lsh.ngrams.empty(), "lsh.ngrams", "none");
+  require_as(config.lsh.more_rounds == MoreRounds::kUnion, "lsh.more_rounds",
+             "union");
   require_as(!config.task.tokenizer.empty() || config.task.byte_offset > 0 ||
                  config.task.name == TaskKind::kNone,
              "task.byte_offset",

@@ -49,7 +49,9 @@ struct AttendNextArgs {
   const PositionRange* ranges;  // [batch]: what all heads see, and
   const PositionList* lists;    // [batch, heads, n_lists]: what each sees
   int64_t n_lists;              //   besides; a position counts once
-  double scale;                 // of the scores
+  int64_t lists_together;  // in each group of so many lists, one of the range
+                           // in every group; 0: all lists are one group
+  double scale;            // of the scores
   Rows<T> output;  // [batch, heads, 1, d_head], written: the query's own value
                    // where it sees nobody
   int64_t batch;

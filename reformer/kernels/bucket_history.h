@@ -13,6 +13,16 @@ struct BucketHistory {
   int64_t rounds;
   int64_t n_buckets;
   int64_t window;
+  int64_t together;  // rounds that a softmax goes over; 0: all
+
+  // So many softmaxes, whose weights add up.
+  constexpr int64_t groups() const {
+    return together > 0 ? (rounds + together - 1) / together : 1;
+  }
+  // Of the group of `round` the first.
+  constexpr int64_t first_of_group(int64_t round) const {
+    return together > 0 ? round - round % together : 0;
+  }
 
   // Of `bucket` in that round of all rows' and heads' rounds. One out of range,
   // which no GPU stops to look for, counts as the last: nothing outside the

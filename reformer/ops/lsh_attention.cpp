@@ -11,6 +11,7 @@
 #include "reformer/base/errors.h"
 #include "reformer/config/bucket_count.h"
 #include "reformer/ops/checks.h"
+#include "reformer/ops/joined_softmax.h"
 #include "reformer/ops/lsh_buckets.h"
 #include "reformer/ops/lsh_intervals.h"
 #include "reformer/ops/lsh_rotations.h"
@@ -72,6 +73,54 @@ Part near_part(const at::Tensor& qk, const at::Tensor& buckets,
   return {first, qk.size(1) - first, 0, std::move(rounds)};
 }
 
+IntervalRounds rounds_of_near(const at::Tensor& qk, const LshConfig& config,
+                              const at::Tensor& mask, int64_t near_window) {
+  return natural_rounds(qk.size(2), {Window::kTrailing, near_window},
+                        config.causal, mask, qk.device());
+}
+
+// Of the heads that have buckets, `together` rounds at a time.
+at::Tensor attended_in_groups(const at::Tensor& qk, const at::Tensor& v,
+                              const at::Tensor& buckets,
+                              const LshConfig& config, const at::Tensor& mask,
+                              int64_t successor_heads) {
+  const int64_t rounds = buckets.size(2);
+  const int64_t together = rounds_together(config, rounds);
+  JoinedSoftmax joined;
+  for (int64_t first = 0; first < rounds; first += together) {
+    const auto some = buckets
+                          .view(at::kShort)  // which is copied on any device
+                          .narrow(2, first, std::min(together, rounds - first))
+                          .contiguous()
+                          .view(at::kUInt16);
+    const auto part =
+        hashed_part(some, successor_heads, lsh_rounds(some, config, mask));
+    joined.add(interval_attention_forward(
+        part.of(qk), {}, part.of(v), part.rounds, mask, part.successor_heads));
+  }
+  return joined.output();
+}
+
+// More rounds than in training, in groups; without gradients.
+at::Tensor attend_in_groups(const at::Tensor& qk, const at::Tensor& v,
+                            const at::Tensor& buckets, const LshConfig& config,
+                            const at::Tensor& mask, int64_t successor_heads,
+                            int64_t near_window) {
+  const at::NoGradGuard no_grad;
+  const auto qk_rows = with_contiguous_rows(qk);
+  const auto v_rows = with_contiguous_rows(v);
+  const auto output = empty_rows_like(qk_rows);
+  output.narrow(1, 0, buckets.size(1))
+      .copy_(attended_in_groups(qk_rows, v_rows, buckets, config, mask,
+                                successor_heads));
+  if (buckets.size(1) == qk.size(1)) return output;
+  const auto near =
+      near_part(qk, buckets, rounds_of_near(qk, config, mask, near_window));
+  interval_attention_forward(near.of(qk_rows), {}, near.of(v_rows), near.rounds,
+                             mask, /*successor_heads=*/0, near.of(output));
+  return output;
+}
+
 // Output and gradients of all parts lie in one tensor each, and nobody has to
 // put them together.
 class LshAttention : public torch::autograd::Function<LshAttention> {
@@ -100,8 +149,7 @@ class LshAttention : public torch::autograd::Function<LshAttention> {
     AttentionResult near;
     IntervalRounds near_rounds;
     if (buckets.size(1) < qk.size(1)) {
-      near_rounds = natural_rounds(qk.size(2), {Window::kTrailing, near_window},
-                                   config.causal, mask, qk.device());
+      near_rounds = rounds_of_near(qk, config, mask, near_window);
       near = attend(near_part(qk, buckets, near_rounds));
     }
     const auto kept = qk.is_cuda() ? rounds : IntervalRounds{};
@@ -214,6 +262,21 @@ at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
   require(buckets.device() == qk.device(), kLshAttention,
           ": buckets must be on the device of qk, ", qk.device().str(),
           ", got ", buckets.device().str());
+  const int64_t rounds = buckets.size(2);
+  if (config.more_rounds == MoreRounds::kGroups) {
+    require(config.rounds >= 1, kLshAttention,
+            ": rounds must be at least 1 where more_rounds is groups, got ",
+            config.rounds);
+  }
+  if (rounds_together(config, rounds) < rounds) {
+    require(!at::GradMode::is_enabled() ||
+                (!qk.requires_grad() && !v.requires_grad()),
+            kLshAttention,
+            ": gradients take no more than lsh.rounds = ", config.rounds,
+            " rounds where lsh.more_rounds is groups, got ", rounds);
+    return attend_in_groups(qk, v, buckets, config, mask, successor_heads,
+                            near_window);
+  }
   // Optional, because autograd takes no undefined tensors as arguments.
   return LshAttention::apply(qk, v, buckets, config, std::optional(mask),
                              successor_heads, near_window);

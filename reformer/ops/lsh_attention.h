@@ -28,9 +28,13 @@ at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
 
 // The same with the buckets given, [batch, heads, rounds, length] uint16: what
 // a reversible layer keeps, because a bucket hashed from a rebuilt input may
-// differ. config.rounds is not read. Where there are buckets of the first heads
-// alone, the others see the last `near_window` positions (not causal: on either
-// side) and nothing else, and the successor heads are among the first.
+// differ. Of more rounds than config.rounds config.more_rounds says whether
+// they are one union, or groups of config.rounds each (the last may have
+// fewer), whose unnormalised weights add up: a pair counts as often as groups
+// see it, those of the local window in all of them. Groups are for evaluation:
+// Error where a gradient is asked for. Where there are buckets of the first
+// heads alone, the others see the last `near_window` positions (not causal: on
+// either side) and nothing else, and the successor heads are among the first.
 at::Tensor lsh_attention(const at::Tensor& qk, const at::Tensor& v,
                          const at::Tensor& buckets, const LshConfig& config,
                          const at::Tensor& mask = {},

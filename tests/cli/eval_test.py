@@ -14,7 +14,8 @@ SETTINGS = [word for setting in (
     "train.steps=40", "train.warmup=5", "train.batch=2", "train.length=256",
     "train.learning_rate=0.01", "model.layers=2", "model.d_model=16",
     "model.d_ff=16", "model.heads=2", "model.d_head=8", "lsh.chunk_length=8",
-    "lsh.n_buckets=0", "lsh.rounds=1", "lsh.local_window=0")
+    "lsh.n_buckets=0", "lsh.rounds=1", "lsh.local_window=0",
+    "lsh.more_rounds=union")
     for word in ("--set", setting)]
 
 
@@ -59,6 +60,16 @@ class EvalTest(unittest.TestCase):
         one, eight = self.rows(self.model, "--rounds", "1,8")
         self.assertEqual((one["rounds"], eight["rounds"]), (1, 8))
         self.assertNotEqual(one["loss"], eight["loss"])
+
+    def test_more_rounds_may_be_taken_in_groups(self):
+        groups = ("--set", "lsh.more_rounds=groups")
+        one, eight = self.rows(self.model, "--rounds", "1,8")
+        same, other = self.rows(self.model, "--rounds", "1,8", *groups)
+        self.assertEqual(same["loss"], one["loss"])
+        self.assertNotEqual(other["loss"], eight["loss"])
+        # As many rounds as the model is said to have are one group.
+        [union] = self.rows(self.model, "--set", "lsh.rounds=8", *groups)
+        self.assertEqual(union["loss"], eight["loss"])
 
     def test_evaluates_with_other_settings(self):
         [eight] = self.rows(self.model, "--rounds", "8")

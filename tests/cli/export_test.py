@@ -29,6 +29,8 @@ class ToHuggingfaceTest(unittest.TestCase):
                 "--set", "model.short_convolution=0",
                 "--set", "model.activation=gelu",
                 "--set", "lsh.hashed_heads=all",
+                "--set", "lsh.more_rounds=union",
+                "--set", "model.block=reversible",
                 "--set", "lsh.local_window=0", config="text")
             assert run.returncode == 0, run.stderr
 

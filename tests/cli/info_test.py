@@ -73,23 +73,24 @@ class InfoTest(unittest.TestCase):
         # bfloat16 in place of float32, but for statistics and fp32 sums.
         self.assertLess(there["working_bytes"]["attention"],
                         here["working_bytes"]["attention"])
-        visiting = json_of("text", "--device", "cuda", "--set",
-                           "train.parameters=host", "--set", "model.layers=12")
-        resident = json_of("text", "--device", "cuda", "--set",
-                           "model.layers=12")
+        deep = ("--device", "cuda", "--set", "model.layers=12", "--set",
+                "model.block=reversible")
+        visiting = json_of("text", *deep, "--set", "train.parameters=host")
+        resident = json_of("text", *deep)
         self.assertLess(visiting["peak_bytes"]["parameters"],
                         resident["peak_bytes"]["parameters"] / 2)
         self.assertEqual(visiting["peak_bytes"]["streams"],
                          resident["peak_bytes"]["streams"])
 
     def test_stored_blocks_are_set_beside_reversible_ones(self):
-        stored = "model.block=stored"
-        [line] = [line for line in info("text").stdout.splitlines()
-                  if "if stored" in line]
+        reversible, stored = "model.block=reversible", "model.block=stored"
+        lines = info("text", "--set", reversible).stdout.splitlines()
+        [line] = [line for line in lines if "if stored" in line]
         total = json_of("text", "--set", stored)["peak_bytes"]["total"]
         self.assertIn(f"{total / 2**20:.1f} MiB", line)
-        for other in stored, "train.parameters=host":
-            self.assertNotIn("if stored", info("text", "--set", other).stdout)
+        for others in [stored], [reversible, "train.parameters=host"]:
+            sets = [word for other in others for word in ("--set", other)]
+            self.assertNotIn("if stored", info("text", *sets).stdout)
 
     def test_the_table_goes_to_stdout_without_json(self):
         run = info("text")

@@ -311,7 +311,8 @@ class ImportedTest(PageTest):
             "model.vocabulary=258", "model.successor_fraction=0",
             "model.attention=local_separate_qk,lsh_huggingface",
             "model.short_convolution=0", "lsh.hashed_heads=all",
-            "model.bucket_factors=4", "lsh.local_window=0")
+            "lsh.more_rounds=union", "model.bucket_factors=4",
+            "lsh.local_window=0")
 
     def test_bytes_stand_behind_tokens_that_are_none(self):
         self.set("seed", 5)

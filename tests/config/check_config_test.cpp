@@ -244,6 +244,21 @@ TEST(CheckConfig, RoundsOfNgramsAreOfTwoToEightInputs) {
   EXPECT_EQ(bucket_rounds(config.lsh), config.lsh.rounds + 2);
 }
 
+TEST(CheckConfig, GroupsOfRoundsAreOfLanguageModelsWithoutRoundsOfNgrams) {
+  expect_contains(check_error_of({"lsh.more_rounds=groups", "lsh.ngrams=4"}),
+                  "lsh.more_rounds: union is required");
+  expect_contains(
+      check_error_of({"lsh.more_rounds=groups", "model.encoder_layers=1",
+                      "task.name=translation-toy", "task.alphabet=20"}),
+      "lsh.more_rounds: union is required");
+  LshConfig lsh;
+  lsh.rounds = 3;
+  EXPECT_EQ(rounds_together(lsh, 8), 8);
+  lsh.more_rounds = MoreRounds::kGroups;
+  EXPECT_EQ(rounds_together(lsh, 8), 3);
+  EXPECT_EQ(rounds_together(lsh, 2), 2);
+}
+
 TEST(CheckConfig, NamesAreAmongTheKnownOnes) {
   EXPECT_EQ(check_error_of({"model.attention=lsh,lhs"}),
             "model.attention: one of full, full_shared_qk, local, lsh, "

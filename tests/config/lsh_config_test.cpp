@@ -42,7 +42,8 @@ TEST(LshConfig, VisitorSeesEverySettingOnce) {
   const std::set<const void*> settings{
       &config.rounds,       &config.chunk_length, &config.n_buckets,
       &config.local_window, &config.window,       &config.causal,
-      &config.hashed_heads, &config.local_heads,  &config.ngrams};
+      &config.hashed_heads, &config.local_heads,  &config.ngrams,
+      &config.more_rounds};
   EXPECT_EQ(visited, settings);
   EXPECT_EQ(names.size(), settings.size());
 }

@@ -184,6 +184,16 @@ TEST(CudaAttendNext, IsTheSoftmaxOverTheUnionOfRangeAndBuckets) {
   }
 }
 
+TEST(CudaAttendNext, InGroupsAPairWeighsAsMuchAsGroupsSeeIt) {
+  for (const int64_t together : {1, 2, 3, 5}) {
+    for (const int64_t local : {0, 9}) {
+      Case c{{70, 0, 500, 1, 33}, 45, 64, {0, 0, 5, 4, 40, together}, {local}};
+      c.successor_heads = 1;
+      expect_right(c, std::to_string(together) + " of 5 rounds together");
+    }
+  }
+}
+
 TEST(CudaAttendNext, SeesRangesOfEveryKind) {
   constexpr int64_t kAll = EarlierPositions::kAll;
   expect_right({{1020, 0, 1}, 12, 64, {}, {kAll}}, "all before");

@@ -234,6 +234,33 @@ TEST(NaturalAttentionCuda, FullAttentionIsTheCpusFunctionInBf16) {
   }
 }
 
+TEST(LshAttentionCuda, MoreRoundsInGroupsAreTheCpusFunction) {
+  const auto inputs = rounded(make_inputs(
+      Queries::kClustered, Padding::kScattered, {2, 4, 700, 64}, 9));
+  LshConfig config;
+  config.rounds = 7;
+  config.chunk_length = 32;
+  config.n_buckets = 16;
+  config.local_window = 24;
+  config.more_rounds = MoreRounds::kGroups;
+  const auto buckets =
+      lsh_attention_buckets(inputs.q, config, HashKey{}).narrow(1, 0, 3);
+  config.rounds = 2;
+  const auto on = [&](at::Device device, at::ScalarType type) {
+    const auto here = [&](const at::Tensor& x) { return x.to(device, type); };
+    return lsh_attention(here(inputs.q), here(inputs.v), buckets.to(device),
+                         config, inputs.mask.to(device),
+                         /*successor_heads=*/2, /*near_window=*/30)
+        .cpu()
+        .to(at::kDouble);
+  };
+  const auto expected = on(at::kCPU, at::kDouble);
+  const double largest = expected.abs().max().item<double>();
+  const at::Device gpu(at::kCUDA, 0);
+  EXPECT_LE(max_error(on(gpu, at::kFloat), expected), 1e-5 * largest);
+  EXPECT_LE(max_error(on(gpu, at::kBFloat16), expected), 0.02 * largest);
+}
+
 TEST(LshAttentionCuda, HashesAndAttendsInOneCall) {
   const auto qk = normal({1, 4, 2048, 64}, 1).to(at::kBFloat16).cuda();
   const auto v = normal({1, 4, 2048, 64}, 2).to(at::kBFloat16).cuda();

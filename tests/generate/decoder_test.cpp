@@ -74,6 +74,26 @@ TEST(Decoder, LshStepByStepIsTheWholePassForAnyBucketsAndWindow) {
   }
 }
 
+TEST(Decoder, MoreRoundsInGroupsStepByStepAreTheWholePass) {
+  for (const int64_t local_window : {0, 5}) {
+    for (const int64_t rounds : {2, 3, 6}) {
+      auto config = small_config("lsh");
+      config.lsh.rounds = 2;
+      config.lsh.local_window = local_window;
+      config.lsh.more_rounds = MoreRounds::kGroups;
+      config.model.successor_fraction = 0.5;
+      const LanguageModel model(config, at::kDouble);
+      const auto tokens = random_tokens(2, kLength);
+      const auto whole = model.logits(tokens, evaluation_pass(config, rounds));
+      Decoder decoder(model, 2, rounds);
+      EXPECT_LT(difference(decoded(decoder, tokens, 40),
+                           whole.narrow(1, 40, kLength - 40)),
+                1e-9)
+          << rounds << ", local window " << local_window;
+    }
+  }
+}
+
 TEST(Decoder, LocalAttentionOfSeparateKeysStepByStepIsTheWholePass) {
   auto config = small_config("local_separate_qk,full");
   config.model.local_chunk_length = 7;

@@ -67,6 +67,7 @@ std::map<int64_t, double> computed(const LanguageModel& model, int64_t head,
   const auto& layer = model.stack().blocks()[0].attention;
   Pass pass;
   pass.seed = static_cast<uint64_t>(model.config().train.seed);
+  pass.rounds = request.rounds;
   auto projected = layer.project(x.x2);
   at::Tensor buckets;
   layer.hash(projected, pass, buckets);
@@ -100,6 +101,29 @@ TEST(AttentionView, OfOneHeadIsWhatTheLayerComputes) {
           EXPECT_TRUE(weight < 1e-6 || expected.contains(place)) << place;
         }
       }
+    }
+  }
+}
+
+TEST(AttentionView, OfMoreRoundsInGroupsIsWhatTheLayerComputes) {
+  auto config = small_config("lsh");
+  config.lsh.local_window = 3;
+  config.lsh.more_rounds = MoreRounds::kGroups;
+  const LanguageModel model(config);
+  AttentionView view(model);
+  for (const int64_t position : {3, 25, 58}) {
+    auto request = request_of(position);
+    request.rounds = 5;
+    request.layer = 0;
+    request.head = 1;
+    const auto told = weights_of(view.answer(request));
+    const auto expected = computed(model, 1, request);
+    for (const auto& [place, weight] : expected) {
+      EXPECT_NEAR(told.contains(place) ? told.at(place) : 0, weight, 2e-6)
+          << position << " " << place;
+    }
+    for (const auto& [place, weight] : told) {
+      EXPECT_TRUE(weight < 1e-6 || expected.contains(place)) << place;
     }
   }
 }

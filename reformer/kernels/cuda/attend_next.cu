@@ -19,7 +19,7 @@ constexpr int kSteps = kTile / (kGroups * kUnrolled);
 template <class T>
 __device__ void attend_tile(const AttendNextArgs<T>& args, const NextHead& own,
                             const int (&seen)[kTile], const float (&q)[8],
-                            RunningSoftmax& softmax) {
+                            float added, RunningSoftmax& softmax) {
   const auto pages = args.pages.row(own.row);
   const int column = threadIdx.x % kGroupLanes * 8;
   const bool inside = column < args.d_head;
@@ -43,7 +43,7 @@ __device__ void attend_tile(const AttendNextArgs<T>& args, const NextHead& own,
     float scores[kUnrolled];
 #pragma unroll
     for (int u = 0; u < kUnrolled; ++u) {
-      scores[u] = group_dot(q, key[u]);
+      scores[u] = group_dot(q, key[u]) + added;
       if (position[u] < 0) scores[u] = -INFINITY;
     }
     softmax.add(scores, value);
@@ -132,12 +132,13 @@ __global__ void __launch_bounds__(kThreads)
 
   RunningSoftmax softmax;
   const SeenPart<T> piece(args, own, parts, part);
+  const float added = piece.in_every_group();
   for (int64_t first = piece.begin; first < piece.end; first += kTile) {
     if (threadIdx.x < kTile) {
       seen[threadIdx.x] = piece.position(first + threadIdx.x);
     }
     __syncthreads();
-    attend_tile(args, own, seen, q, softmax);
+    attend_tile(args, own, seen, q, added, softmax);
     __syncthreads();
   }
   if (part == 0) {

@@ -97,6 +97,7 @@ class SeenPart {
     }
     const int list = part - parts.range_launched();
     round_ = list / parts.lists_per_round();
+    first_round_ = static_cast<int>(history_.first_of_group(round_));
     look_at_rings(args.buckets);
     const int64_t round = own.row_head * history_.rounds + round_;
     const int64_t bucket = history_.bucket(round, args.buckets[round]);
@@ -107,14 +108,20 @@ class SeenPart {
                parts.lists_per_round());
   }
 
-  // -1: none, or one that the range or an earlier round sees too.
+  // What is added to scores: those of the range count in every group of rounds.
+  __device__ float in_every_group() const {
+    const int64_t groups = history_.groups();
+    return members_ == nullptr && groups > 1 ? logf(float(groups)) : 0.f;
+  }
+
+  // -1: none, or one that the range or an earlier round of the group sees too.
   __device__ int position(int64_t i) const {
     if (i >= end) return -1;
     if (members_ == nullptr) return static_cast<int>(i);
     const int32_t p = members_[i % history_.window];
     if (p >= own_.range_begin) return -1;
     const uint16_t* buckets = pages_.buckets(own_.head, p);
-    for (int r = 0; r < round_; ++r) {
+    for (int r = first_round_; r < round_; ++r) {
       // A ring holds all of its bucket's members since its oldest.
       if (p >= oldest_[r] && buckets[r] == bucket_[r]) return -1;
     }
@@ -154,6 +161,7 @@ class SeenPart {
   const KeyValuePages<T> pages_;
   const NextHead& own_;
   int round_ = 0;
+  int first_round_ = 0;
   const int32_t* members_ = nullptr;  // of the ring; null: a range
   const uint16_t* bucket_ = nullptr;  // [round_]
   const int32_t* oldest_ = nullptr;   // [round_]

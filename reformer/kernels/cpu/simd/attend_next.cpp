@@ -51,7 +51,7 @@ class Query {
         lists_(args.lists + (batch * args.heads + head) * args.n_lists),
         q_(args.q.head(batch, head)),
         output_(args.output.head(batch, head)),
-        most_(range_.end - range_.begin + listed()),
+        most_(range_.end - range_.begin + listed(0, args.n_lists)),
         positions_(most_),
         scores_(padded<T>(most_)) {}
 
@@ -67,9 +67,14 @@ class Query {
   }
 
  private:
-  int64_t listed() const {
+  int64_t together() const {
+    return args_.lists_together > 0 ? args_.lists_together
+                                    : std::max<int64_t>(1, args_.n_lists);
+  }
+
+  int64_t listed(int64_t first, int64_t end) const {
     int64_t sum = 0;
-    for (int64_t i = 0; i < args_.n_lists; ++i) sum += lists_[i].size;
+    for (int64_t i = first; i < end; ++i) sum += lists_[i].size;
     return sum;
   }
 
@@ -79,8 +84,15 @@ class Query {
     for (int64_t p = range_.begin; p < range_.end; ++p) {
       positions_[n_++] = static_cast<int32_t>(p);
     }
-    PositionSet seen(most_ - n_);
-    for (int64_t i = 0; i < args_.n_lists; ++i) {
+    ranged_ = n_;
+    for (int64_t i = 0; i < args_.n_lists; i += together()) {
+      collect_group(i, std::min(i + together(), args_.n_lists));
+    }
+  }
+
+  void collect_group(int64_t first, int64_t end) {
+    PositionSet seen(listed(first, end));
+    for (int64_t i = first; i < end; ++i) {
       for (int64_t e = 0; e < lists_[i].size; ++e) {
         const int32_t p = lists_[i].data[e];
         const bool in_range = p >= range_.begin && p < range_.end;
@@ -100,6 +112,10 @@ class Query {
       scores_[i] =
           dot(query, pages_.key(head_, positions_[i]), pages_.shape.width);
     }
+    const int64_t groups = (args_.n_lists + together() - 1) / together();
+    if (groups <= 1) return;
+    const T in_every_group = std::log(T(groups));
+    for (int64_t i = 0; i < ranged_; ++i) scores_[i] += in_every_group;
   }
 
   // Turns scores into weights, relative to the largest; returns their sum.
@@ -138,7 +154,8 @@ class Query {
   const T* q_;
   T* output_;
   const int64_t most_;  // positions, with repetitions
-  int64_t n_ = 0;       // positions
+  int64_t n_ = 0;       // positions, once in each group
+  int64_t ranged_ = 0;  // of them those of the range, which come first
   Scratch<int32_t> positions_;
   Scratch<T> scores_;
 };
