@@ -1,5 +1,6 @@
 #include "reformer/ops/joined_softmax.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/lerp.h>
 #include <ATen/ops/logaddexp.h>
