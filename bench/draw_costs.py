@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """draw_costs.py > docs/images/cost_against_bits.svg
 
-What a step of `text-64k`, as it was until aea1deb, costs with some settings, and
-what 600 of them buy, of the rows in bench/results. tests/house/documents_test.py demands that the
-committed picture is what this prints.
+What a step of `text-64k`, as it was until aea1deb, costs with some settings,
+and what 600 of them buy, of the rows in bench/results.
+tests/house/documents_test.py demands that the committed picture is what this
+prints.
 """
 from drawing import (BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, picture, rows,
                      text)

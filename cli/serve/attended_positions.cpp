@@ -32,19 +32,15 @@ std::vector<Seen> seen_by(const AttentionLayer& layer, const LayerRows& rows,
       layer.kind() == AttentionKind::kLsh && head < layer.hashed_heads();
   std::vector<Seen> seen(static_cast<size_t>(position + 1));
   const auto earlier = earlier_positions(layer, hashed);
+  const int64_t rounds = hashed ? rows.buckets.size(1) : 1;
+  const int64_t together = rounds_together(layer.lsh(), rounds);
+  const int64_t range = earlier.begin(position);
   const int64_t end = position + (earlier.itself ? 1 : 0);
-  for (int64_t j = earlier.begin(position); j < end; ++j) {
-    seen[static_cast<size_t>(j)].times = 1;
+  for (int64_t j = range; j < end; ++j) {  // in every group of rounds
+    seen[static_cast<size_t>(j)].times = (rounds + together - 1) / together;
   }
   if (!hashed) return seen;
   const auto of_head = rows.buckets[head];
-  const int64_t rounds = of_head.size(0);
-  const int64_t together = rounds_together(layer.lsh(), rounds);
-  const int64_t groups = (rounds + together - 1) / together;
-  const int64_t range = earlier.begin(position);
-  for (int64_t j = range; j < end; ++j) {
-    seen[static_cast<size_t>(j)].times = groups;
-  }
   std::vector<int64_t> group_of(seen.size(), -1);  // the last that saw it
   for (int64_t r = 0; r < rounds; ++r) {
     const auto* bucket = of_head[r].const_data_ptr<uint16_t>();

@@ -9,7 +9,8 @@ namespace reformer {
 
 // Attention whose unnormalised weights are those of all results that were
 // added: a pair that several of them hold counts several times. Held in the
-// type of the log-sum-exps; without gradients.
+// type of the log-sum-exps; without gradients. On a CPU the same bits for a row
+// alone and in a batch, and for any number of threads.
 class JoinedSoftmax {
  public:
   // Where a query sees nobody (lse -inf) `result` counts for nothing, unless

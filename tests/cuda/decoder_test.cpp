@@ -129,6 +129,18 @@ TEST(CudaDecoder, EveryBlockAndPositionEncodingStepByStepIsTheWholePass) {
   for_every_block_and_position_encoding(expect_same);
 }
 
+TEST(CudaDecoder, MoreRoundsInGroupsStepByStepAreTheWholePass) {
+  auto config = small_config("lsh");
+  config.model.d_head = 24;
+  config.model.successor_fraction = 0.5;
+  config.lsh.rounds = 2;
+  config.lsh.local_window = 5;
+  config.lsh.more_rounds = MoreRounds::kGroups;
+  const LanguageModel model(config, kFloat32);
+  expect_steps_equal_the_whole(model, {40, 3}, kLength - 41, kRounding, "",
+                               /*rounds=*/7);
+}
+
 TEST(CudaDecoder, TextsOfSeveralPagesAreRight) {
   auto config = small_config("lsh,full,local");
   config.model.d_head = 24;

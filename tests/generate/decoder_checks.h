@@ -48,8 +48,9 @@ inline Pass evaluation_pass(const Config& config, int64_t rounds = 0) {
 
 inline at::Tensor whole_pass(const LanguageModel& model,
                              const at::Tensor& tokens,
-                             Decoder::Buckets* buckets = nullptr) {
-  return model.logits(tokens, evaluation_pass(model.config()), buckets);
+                             Decoder::Buckets* buckets = nullptr,
+                             int64_t rounds = 0) {
+  return model.logits(tokens, evaluation_pass(model.config(), rounds), buckets);
 }
 
 // Positions from `first[row]` on of every layer's buckets.
@@ -83,12 +84,13 @@ inline double difference(const at::Tensor& a, const at::Tensor& b) {
 inline void expect_steps_equal_the_whole(const LanguageModel& model,
                                          const std::vector<int64_t>& prompts,
                                          int64_t steps, double bar,
-                                         const std::string& name) {
+                                         const std::string& name,
+                                         int64_t rounds = 0) {
   const auto batch = static_cast<int64_t>(prompts.size());
   const int64_t longest = *std::max_element(prompts.begin(), prompts.end());
   const auto tokens = random_tokens(batch, longest + steps + 1);
   Decoder::Buckets buckets;
-  const auto whole = whole_pass(model, tokens, &buckets);
+  const auto whole = whole_pass(model, tokens, &buckets, rounds);
   const double most = bar * whole.abs().max().item<double>();
   const auto expected = [&](int64_t step) {
     std::vector<at::Tensor> rows;
@@ -97,7 +99,7 @@ inline void expect_steps_equal_the_whole(const LanguageModel& model,
     }
     return at::cat(rows);
   };
-  Decoder decoder(model, batch);
+  Decoder decoder(model, batch, rounds);
   auto first = part_of(buckets, std::vector<int64_t>(batch, 0), longest + 1);
   const auto read =
       decoder.prefill(tokens.narrow(1, 0, longest), prompts, &first);

@@ -6,11 +6,13 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "reformer/base/errors.h"
 #include "tests/generate/decoder_checks.h"
+#include "tests/support/cases.h"
 
 namespace reformer {
 namespace {
@@ -92,6 +94,19 @@ TEST(Decoder, MoreRoundsInGroupsStepByStepAreTheWholePass) {
           << rounds << ", local window " << local_window;
     }
   }
+}
+
+TEST(Decoder, MoreRoundsInGroupsStepByStepInEveryInstructionSet) {
+  auto config = small_config("lsh");
+  config.lsh.rounds = 2;
+  config.lsh.local_window = 5;
+  config.lsh.more_rounds = MoreRounds::kGroups;
+  config.model.successor_fraction = 0.5;
+  const LanguageModel model(config);
+  for_each_instruction_set([&](const std::string& set) {
+    expect_steps_equal_the_whole(model, {40, 3}, kLength - 41, 2e-5, set,
+                                 /*rounds=*/7);
+  });
 }
 
 TEST(Decoder, LocalAttentionOfSeparateKeysStepByStepIsTheWholePass) {
